@@ -96,6 +96,9 @@ class CardSlice(msgspec.Struct, frozen=True, order=True, gc=False):
     """The number of the slice on that card, from 0; None: the whole card."""
     milli: int = WHOLE_CARD
     """The share of the card, in thousandths."""
+    assumed: bool = False
+    """Whether the card and the slot are only assumed, so that free cards can be counted: the cluster does not tell
+    which card it is."""
 
 
 class Allocation(msgspec.Struct, frozen=True, gc=False):

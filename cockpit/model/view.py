@@ -30,6 +30,8 @@ class SliceUse(msgspec.Struct, frozen=True):
     user: str
     held: bool = False
     """Whether a failed job's held container keeps it (`debug_hold: {cards: keep}`)."""
+    assumed: bool = False
+    """Whether the card and the slice are only assumed: the cluster does not tell which card it is."""
 
 
 class CardLoad(msgspec.Struct, frozen=True):

@@ -1,7 +1,8 @@
 """The map of the cards: a line for each node, a cell for each card, split into its slices.
 
 Adjacent whole cards of one job are drawn as one bar. Parts that no job holds have signs of their own, so that the map
-is readable without colours too: `·` free, `░` stranded, `╌` out of service, `✗` before the name of a held container.
+is readable without colours too: `·` free, `░` stranded, `╌` out of service, `✗` before the name of a held container,
+`?` before that of a job which has as much of the node, but on cards that the cluster does not tell.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from cockpit.present.columns import NOTHING, Context
 from cockpit.present.folding import id_text
 from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.moments import clock
+from cockpit.present.phrases import UNKNOWN_CARD
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, key_hint, line, spread
 from cockpit.present.states import GLYPHS
@@ -180,7 +182,7 @@ def _run(part: CardRow) -> tuple[object, ...]:
 
 
 def _holder(part: CardRow) -> tuple[object, ...]:
-    return part.job, part.name, part.state
+    return part.job, part.name, part.state, part.assumed
 
 
 def _bar(run: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
@@ -232,7 +234,8 @@ def _shares(parts: Sequence[CardRow], cell: int) -> list[int]:
 
 
 def _part_label(part: CardRow) -> str:
-    return f"{GLYPHS[JobState.ERROR]}{safe(part.name)}" if part.state is CardState.HELD else safe(part.name)
+    held = GLYPHS[JobState.ERROR] if part.state is CardState.HELD else ""
+    return f"{UNKNOWN_CARD * part.assumed}{held}{safe(part.name)}"
 
 
 def _clipped(text: str, columns: int) -> Iterator[tuple[str, int]]:
@@ -261,12 +264,15 @@ def card_answer(
         yield ()
 
 
-def legend(colours: str, key: str) -> Line:
-    """Return the line that explains the signs; `colours` says what colours stand for, `key` switches it."""
+def legend(colours: str, key: str, *, unknown: bool = False) -> Line:
+    """Return the line that explains the signs; `colours` says what colours stand for, `key` switches it. `unknown`:
+    whether the map has jobs on cards that are not known."""
     signs = [
         (BAR, "text", "alloc"),
         (GLYPHS[JobState.ERROR], "held", "held"),
-        *((SHAPES[state], role, str(state)) for state, role in _EMPTY),
+        *(((UNKNOWN_CARD, "text", "unknown"),) if unknown else ()),
+        # With one sign more the line has room for shorter words only.
+        *((SHAPES[state], role, str(state).partition(" ")[0] if unknown else str(state)) for state, role in _EMPTY),
     ]
     spans = [span for sign, role, word in signs for span in (Span(sign, role), Span(f" {word}  ", MUTED))]
     return line(Span(f"{INDENT}signs   ", MUTED), *spans, Span(f" {colours} ", MUTED), Span(f"({key})", ACCENT))
@@ -298,11 +304,15 @@ _EMPTY = ((CardState.FREE, "free"), (CardState.STRANDED, "stranded"), (CardState
 def _sentence(part: CardRow, job: JobRow | None, context: Context) -> str:
     """Return the sentence about the part: its user and size, or why it is free."""
     # Thousandths as the job file has them: a quarter of a card is 250.
-    size = "the whole card" if part.whole else f"{part.milli}/{WHOLE_CARD} of card {part.card.index + 1}"
+    card = "a card" if part.assumed else f"card {part.card.index + 1}"
+    size = (
+        ("a whole card" if part.assumed else "the whole card") if part.whole else f"{part.milli}/{WHOLE_CARD} of {card}"
+    )
     match part.state:
         case CardState.ALLOCATED | CardState.HELD:
             held = ", held by its failed container" if part.state is CardState.HELD else ""
-            return f"{safe(part.user)}  {size}{_since(job, context)}{held}"
+            unknown = ", not known which" if part.assumed else ""
+            return f"{safe(part.user)}  {size}{unknown}{_since(job, context)}{held}"
         case CardState.STRANDED:
             return f"{size} is free, but no job that waits or runs could use it."
         case CardState.OUT:

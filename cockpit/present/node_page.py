@@ -137,7 +137,15 @@ def _card(row: NodeRow, card: Card, load: str) -> Iterator[tuple[str, ...]]:
     for use in uses:
         name = f"{safe(use.name)}{' (held)' if use.held else ''}"
         share = str(units.cards(use.milli))
-        yield card_number(use.card, use.slot), safe(card.model), share, load, str(use.job or "-"), safe(use.user), name
+        yield (
+            card_number(use.card, use.slot, assumed=use.assumed),
+            safe(card.model),
+            share,
+            load,
+            str(use.job or "-"),
+            safe(use.user),
+            name,
+        )
     # The free rest of a card that is shared has no load of its own: the figure is of the whole card.
     rest = WHOLE_CARD - sum(use.milli for use in uses)
     if rest > 0:

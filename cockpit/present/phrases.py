@@ -32,8 +32,15 @@ def as_sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}."
 
 
-def card_number(card: int, slot: int | None) -> str:
-    """Return a card as users count cards, from 1: `1`, or `1(2)` for the second slice of the first card."""
+UNKNOWN_CARD = "?"
+"""The number of a card, or of a slice, that the cluster does not tell."""
+
+
+def card_number(card: int, slot: int | None, *, assumed: bool = False) -> str:
+    """Return a card as users count cards, from 1: `1`, or `1(2)` for the second slice of the first card. `assumed`: the
+    cluster does not tell which one it is, so that it is `?` or `?(?)`."""
+    if assumed:
+        return UNKNOWN_CARD if slot is None else f"{UNKNOWN_CARD}({UNKNOWN_CARD})"
     return f"{card + 1}" if slot is None else f"{card + 1}({slot + 1})"
 
 

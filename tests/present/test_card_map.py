@@ -141,3 +141,11 @@ def test_the_parts_of_a_card_share_its_columns_by_their_size(sizes: list[int], c
     if cell >= len(sizes):
         exact = [milli * cell / sum(sizes) for milli in sizes]
         assert all(got <= max(1, want + 1 + len(sizes)) for got, want in zip(columns, exact, strict=True))
+
+
+@pytest.mark.req("KU-06", "UI-05")
+def test_jobs_on_cards_that_are_not_known_have_a_sign_and_do_not_join_those_that_are() -> None:
+    assert drawn(use(0, None, 1000), use(1, None, 1000, assumed=True), use(2, None, 1000, assumed=True)) == (
+        "app━━━━━━━ ?app━━━━━━┿━━━━━━━━━━ ··········"
+    )
+    assert drawn(use(0, 0, 500, assumed=True), use(0, 1, 500, 8, "b"), cards=2).startswith("?app     │b")

@@ -8,7 +8,7 @@ from cockpit.model.node import Card, NodeState
 from cockpit.model.spec import NodeSpec
 from cockpit.model.view import CardLoad, SliceUse
 from cockpit.present.columns import Context
-from cockpit.present.tables.cards import CARDS, CardState, card_rows
+from cockpit.present.tables.cards import CARDS, CardState, card_rows, uuid
 from tests.doubles.samples import NOW, node_row
 
 FREE = Card(index=0, model="A100", uuid="GPU-0")
@@ -85,3 +85,13 @@ def test_a_task_is_named_by_its_array_id_and_index() -> None:
     rows = card_rows(node(use(0, None, 1000, job=task_id(27, 2))), ANY)
     (column,) = (each for each in CARDS.columns if each.id == "job")
     assert column.texts(rows, Context(now=NOW))[:2] == ["27_2", "–"]
+
+
+@pytest.mark.req("KU-06", "UI-05")
+def test_a_card_that_is_only_assumed_has_no_number_and_no_uuid() -> None:
+    context = Context(now=NOW)
+    rows = card_rows(node(use(0, None, 1000, assumed=True), use(1, 2, 250, assumed=True)), ANY)
+    usage = next(each for each in CARDS.columns if each.id == "usage")
+    assert [usage.derive(row, context) for row in rows if row.job] == ["?:app", "?(?):app"]
+    assert [(uuid(row), row.assumed) for row in rows if row.job] == [(None, True), (None, True)]
+    assert uuid(rows[1]) == "a"

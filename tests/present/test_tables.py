@@ -76,6 +76,17 @@ def test_usage_counts_cards_and_slices_from_one() -> None:
     assert cell(NODES, "usage", row) == "1(1):app, 1(2):b, 4:whole"
 
 
+@pytest.mark.req("KU-06")
+def test_usage_of_cards_that_are_not_known_says_so() -> None:
+    slices = (
+        SliceUse(1, 0, 142, JobId(2), "mig", "ann", assumed=True),
+        SliceUse(2, 0, 250, JobId(1), "b", "ann"),
+        SliceUse(0, None, 1000, JobId(3), "whole", "ann", assumed=True),
+    )
+    row = msgspec.structs.replace(node_row(), slices=slices)
+    assert cell(NODES, "usage", row) == "3(1):b, ?:whole, ?(?):mig"
+
+
 def test_differences_from_the_hardware_have_a_badge() -> None:
     declared = (Card(index=0, model="A100", declared=True),)
     row = node_row(virtual=True, overcommitted=True, cards=declared)

@@ -184,10 +184,12 @@ def _node_row(
     allocations = [(jobs[job], each) for job, placement in used for each in placement]
     slices = [_slice_use(job, part, may_see(job)) for job, each in allocations for part in each.slices]
     slices += [
-        SliceUse(part.card, part.slot, part.milli, JobId(0), HIDDEN, HIDDEN) for each in others for part in each.slices
+        SliceUse(part.card, part.slot, part.milli, JobId(0), HIDDEN, HIDDEN, assumed=part.assumed)
+        for each in others
+        for part in each.slices
     ]
-    # Cards in their order, and on each its slots; a whole card has no slot.
-    slices.sort(key=lambda use: (use.card, -1 if use.slot is None else use.slot))
+    # Cards in their order, and on each its slots; a whole card has no slot. Cards that are not known come last.
+    slices.sort(key=lambda use: (use.assumed, use.card, -1 if use.slot is None else use.slot))
     held = [*others, *(each for _, each in allocations)]
     return NodeRow(
         node=node,
@@ -217,6 +219,7 @@ def _slice_use(job: Job, part: CardSlice, visible: bool) -> SliceUse:
         name=job.spec.name if visible else HIDDEN,
         user=job.submitter.name if visible else HIDDEN,
         held=job.kept,
+        assumed=part.assumed,
     )
 
 

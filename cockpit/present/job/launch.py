@@ -110,7 +110,7 @@ def _replica(replica: Replica, place: Allocation | None, context: Context, kill_
 def _slots(place: Allocation | None) -> str:
     """Return the cards of an allocation: `1, 2` for whole cards, `1(2)` for the second slice of the first card."""
     parts = place.slices if place is not None else ()
-    return ", ".join(card_number(part.card, part.slot) for part in parts) or "–"
+    return ", ".join(card_number(part.card, part.slot, assumed=part.assumed) for part in parts) or "–"
 
 
 def _files(job: Job) -> Iterator[Line]:

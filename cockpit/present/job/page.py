@@ -310,7 +310,7 @@ def _usage_words(use: ReplicaUse) -> str:
 def _cards(place: Allocation) -> str:
     if not place.slices:
         return ""
-    slots = (card_number(part.card, part.slot) for part in place.slices)
+    slots = (card_number(part.card, part.slot, assumed=part.assumed) for part in place.slices)
     return f" {'card' if len(place.slices) == 1 else 'cards'} {listed(slots)}"
 
 

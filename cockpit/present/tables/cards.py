@@ -49,6 +49,8 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
     user: str = ""
     load: int | None = None
     """Percentage of the whole card that is busy; None: not measured."""
+    assumed: bool = False
+    """Whether the job holds a part of this size on the node, and the cluster does not tell on which card."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -111,12 +113,14 @@ def _used_part(node: Node, card: Card, use: SliceUse, load: int | None) -> CardR
         name=use.name,
         user=use.user,
         load=load,
+        assumed=use.assumed,
     )
 
 
 def usage(row: CardRow, _: Context) -> str:
-    """Return `1(1):app`, or the name of the place alone where no job holds it."""
-    place = card_number(row.card.index, row.slot)
+    """Return `1(1):app`, `?:app` where it is not known which card the job holds, or the name of the place alone where no
+    job holds it."""
+    place = card_number(row.card.index, row.slot, assumed=row.assumed)
     return f"{place}:{row.name}" if row.job is not None else place
 
 
@@ -135,7 +139,7 @@ CARDS: Final = TableView(
     empty="No cards in service. Of this machine: cockpit doctor. Declared ones: cards in cluster.toml",
     columns=(
         Column("node", "NODE", "The node's name", field="node.name"),
-        Column("usage", "CARD", "card(slice):job, both from 1", derive=usage),
+        Column("usage", "CARD", "card(slice):job, both from 1; ?: not known which", derive=usage),
         Column("model", "MODEL", "The card's model", field="card.model", aliases=("card_model",)),
         Column(
             "state",
@@ -211,6 +215,15 @@ CARDS: Final = TableView(
             nullable=True,
             wide=True,
         ),
+        Column(
+            "assumed",
+            "ASSUMED",
+            "Whether the cluster does not tell which card the job holds, so that card and slice are only counted",
+            ValueKind.RECORD,
+            words=lambda row, _: "yes" if row.assumed else "no",
+            schema={"type": "boolean"},
+            wide=True,
+        ),
         Column("pool", "POOL", "The node's pool", field="node.pool", wide=True),
         Column("node_state", "NODE STATE", "up, drained or down", field="node.state", wide=True),
     ),
@@ -218,7 +231,10 @@ CARDS: Final = TableView(
 
 
 def uuid(row: CardRow) -> str | None:
-    """Return the UUID of the hardware slice where the row is one, else of the card."""
+    """Return the UUID of the hardware slice where the row is one, else of the card; None: it has none, or it is not
+    known which card it is."""
+    if row.assumed:
+        return None
     if row.slot is not None and row.slot < len(row.card.slice_uuids):
         return row.card.slice_uuids[row.slot]
     return row.card.uuid or None

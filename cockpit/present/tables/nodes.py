@@ -73,12 +73,13 @@ def status(row: NodeRow, context: Context) -> str:
 
 
 def usage(row: NodeRow, _: Context) -> tuple[str, ...]:
-    """Return the occupied slices: `1(1):app` is virtual card 1 of card 1, `1:app` the whole card 1."""
+    """Return the occupied slices: `1(1):app` is virtual card 1 of card 1, `1:app` the whole card 1, `?:app` a card that
+    the cluster does not tell."""
     return tuple(map(usage_entry, sorted(row.slices, key=_slice_order)))
 
 
 def usage_entry(use: SliceUse) -> str:
-    return f"{card_number(use.card, use.slot)}:{use.name}"
+    return f"{card_number(use.card, use.slot, assumed=use.assumed)}:{use.name}"
 
 
 def badges(row: NodeRow, _: Context) -> tuple[str, ...]:
@@ -97,9 +98,9 @@ def badges(row: NodeRow, _: Context) -> tuple[str, ...]:
     return tuple(word for word, true in marks.items() if true)
 
 
-def _slice_order(use: SliceUse) -> tuple[int, int]:
-    # A whole card comes before its slices; None does not compare with numbers.
-    return use.card, -1 if use.slot is None else use.slot
+def _slice_order(use: SliceUse) -> tuple[bool, int, int]:
+    # A whole card comes before its slices, None does not compare with numbers, and unknown cards come last.
+    return use.assumed, use.card, -1 if use.slot is None else use.slot
 
 
 def _status_cell(row: NodeRow, context: Context) -> Line:
@@ -154,17 +155,26 @@ def _usage_cell(row: NodeRow, _: Context) -> Line:
 
 
 def _entries(row: NodeRow) -> Iterator[str]:
-    """Yield `1(1):app` for a slice, `2:app` for a whole card, `3–6:app` for adjacent whole cards of one job."""
+    """Yield `1(1):app` for a slice, `2:app` for a whole card, `3–6:app` for adjacent whole cards of one job, `4×?:app`
+    for four cards of a job that are not known."""
     # A job on all eight cards would be eight entries, and fill the cell.
     for _, group in groupby(enumerate(row.slices), key=_run):
         uses = [use for _, use in group]
         first, last = uses[0], uses[-1]
-        yield f"{first.card + 1}–{last.card + 1}:{first.name}" if len(uses) > 1 else usage_entry(first)
+        if len(uses) == 1:
+            yield usage_entry(first)
+        elif first.assumed:
+            yield f"{len(uses)}×{usage_entry(first)}"
+        else:
+            yield f"{first.card + 1}–{last.card + 1}:{first.name}"
 
 
 def _run(numbered: tuple[int, SliceUse]) -> tuple[object, ...]:
-    """Return a key that is equal for whole cards of one job whose numbers follow each other."""
+    """Return a key that is equal for whole cards of one job whose numbers follow each other, and for its equal parts of
+    unknown cards."""
     number, use = numbered
+    if use.assumed:
+        return use.job, use.name, use.slot is None
     # In a run card and position grow together, so that their difference stays.
     return (use.job, use.name, use.card - number) if use.slot is None and use.milli == WHOLE_CARD else (number,)
 
@@ -244,7 +254,7 @@ NODES: Final = TableView(
         Column(
             "usage",
             "USAGE",
-            "card(slice):job for each occupied slice, from 1",
+            "card(slice):job for each occupied slice, from 1; ?: not known which",
             ValueKind.WORDS,
             derive=usage,
             cell=Cell(18, _usage_cell, grows=6),

@@ -80,7 +80,8 @@ def _card_panel(row: NodeRow, context: ViewContext) -> Iterator[Line]:
         job = state.job_rows.row(part.job) if part.job else None
         yield from card_answer(part, row, job, state.context(), context.columns, brief=context.brief)
         colours = "by user" if state.card_rows.by_user else "by job"
-        yield legend(colours, context.keys.get("colours", ":colours"))
+        unknown = any(each.assumed for each in state.card_rows.parts())
+        yield legend(colours, context.keys.get("colours", ":colours"), unknown=unknown)
 
 
 def _card_totals(context: ViewContext) -> Iterator[Span]:

@@ -68,7 +68,9 @@ def test_the_totals_of_cards_are_consistent() -> None:
 
 @pytest.mark.req("UI-05")
 def test_the_legend_fits_the_smallest_screen() -> None:
-    shown = plain(legend("by user", "u"))
-    assert "░ stranded" in shown
-    assert shown.endswith("by user (u)")
-    assert len(shown) <= 78
+    for unknown in (False, True):
+        shown = plain(legend("by user", "u", unknown=unknown))
+        assert "░ stranded" in shown
+        assert ("? unknown" in shown) == unknown
+        assert shown.endswith("by user (u)")
+        assert len(shown) <= 78

@@ -96,3 +96,10 @@ def test_the_panel_shows_the_free_resources_and_the_jobs_on_the_rest() -> None:
 def test_a_node_is_free_only_if_nothing_is_in_use(used: dict[str, object], status: str) -> None:
     nothing = {"jobs": (), "slices": (), "used_cpus": 0, "used_memory_mib": 0, "used_card_milli": 0}
     assert cell("status", msgspec.structs.replace(node_row(), **{**nothing, **used})) == status
+
+
+@pytest.mark.req("KU-06")
+def test_whole_cards_of_a_job_that_are_not_known_are_counted() -> None:
+    unknown = [SliceUse(card, None, 1000, JobId(1), "bert", "ann", assumed=True) for card in (0, 1, 2)]
+    slices = (SliceUse(3, None, 1000, JobId(1), "bert", "ann"), *unknown)
+    assert cell("usage", msgspec.structs.replace(node_row(), slices=slices)) == "4:bert  3×?:bert"
