@@ -50,6 +50,8 @@ class Wish(msgspec.Struct, forbid_unknown_fields=True):
     """Seconds from one change to the next."""
     engine: bool = False
     """Show this user's own engine instead."""
+    kubeconfig: str = ""
+    """Show the cluster of this file's context `fake` instead."""
     report: str = ""
     """A file for what was measured: `stall` and the milliseconds of the longest one since the last such line, once a
     second; `given` and `taken` with the moments before the first and after the last of the first rows."""
@@ -133,10 +135,15 @@ def main() -> int:
 
 
 def _backend(wish: Wish) -> tuple[Backend, Callable[[], Millis]]:
+    from cockpit.runtime.clock import SystemClock
+
+    if wish.kubeconfig:
+        from cockpit.backends.kubernetes.opening import open_context
+
+        return open_context("fake", {"KUBECONFIG": wish.kubeconfig}), SystemClock().now
     if not wish.engine:
         return FeedingBackend(wish), lambda: NOW
     from cockpit.clusters.opening import live
-    from cockpit.runtime.clock import SystemClock
 
     return live(None), SystemClock().now
 
