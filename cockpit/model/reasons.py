@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.pod_reasons import PodReason
+from cockpit.model.pod_reasons import PodReason, QueueWaits
 from cockpit.model.spec import DependencyKind
 
 
@@ -231,6 +231,26 @@ class QuotaMaxJobs(msgspec.Struct, frozen=True, cache_hash=True, tag="quota_max_
     at_once: int
 
 
+class QuotaWaits(msgspec.Struct, frozen=True, cache_hash=True, tag="quota_waits"):
+    """A queue manager keeps the job in its queue until it fits into the cluster's quota tree."""
+
+    waits: QueueWaits
+    limit: QuotaFull | QuotaMaxJobs
+    """The first node, from the job's own upwards, whose maximum would be exceeded."""
+    borrowers: tuple[tuple[str, float], ...] = ()
+    """The leaves there that use more than their minimum of the resource, each with the amount, the largest first."""
+    after: JobId | None = None
+    """The running job with whose end the job would fit, if the jobs there use their whole time limits; None: it is not
+    known, as some of them have no time limit."""
+    fits_at: Millis | None = None
+    """When that job ends at the latest."""
+
+    @property
+    def never(self) -> bool:
+        """Whether the job alone exceeds the maximum, so that waiting does not help."""
+        return isinstance(self.limit, QuotaFull) and self.limit.never
+
+
 class NoAssociation(msgspec.Struct, frozen=True, cache_hash=True, tag="no_association"):
     """The cluster serves only users with an association, and the job's owner has none for it."""
 
@@ -357,6 +377,7 @@ Reason = (
     | LimitReached
     | QuotaFull
     | QuotaMaxJobs
+    | QuotaWaits
     | NoQueue
     | NoAssociation
     | QosRefused
@@ -393,7 +414,7 @@ def never_starts(reason: Reason) -> bool:
             return not (reason.out_of_service or reason.excluded or reason.prices)
         case PartitionRefuses():
             return reason.rule is not PartitionRule.STATE or reason.allowed not in _STARTS_NOTHING
-        case LimitReached() | QuotaFull():
+        case LimitReached() | QuotaFull() | QuotaWaits():
             return reason.never
         case InReservation():
             # A start in the future is the only case in which waiting helps.

@@ -76,6 +76,9 @@ _ADMISSION: Final = {
     "PodsReadyTimeout": "was put back by {} into queue {}, since its pods were not ready in time",
     "Inactive": "{} does not look at it in queue {}",
     "AdmissionChecks": "waits for {} in queue {}",
+    "Enqueued": "waits for {} to dequeue it from queue {}",
+    "Reserved": "has its quota of {} in queue {}, and waits for admission checks",
+    "TimeoutBackoff": "was put back by {} into queue {}, since it did not start in time",
 }
 
 

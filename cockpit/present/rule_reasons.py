@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import tzinfo
 from typing import assert_never
 
@@ -24,6 +25,7 @@ from cockpit.model.reasons import (
     QosRefused,
     QuotaFull,
     QuotaMaxJobs,
+    QuotaWaits,
     SuspendedReason,
     WaitsForJob,
 )
@@ -31,6 +33,7 @@ from cockpit.model.spec import DependencyKind
 from cockpit.present import units
 from cockpit.present.moments import clock
 from cockpit.present.phrases import amount, bare_amount, listed
+from cockpit.present.pod_reasons import pod_clauses
 from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
 
@@ -43,6 +46,7 @@ RuleReason = (
     | LimitReached
     | QuotaFull
     | QuotaMaxJobs
+    | QuotaWaits
     | NoQueue
     | NoAssociation
     | QosRefused
@@ -76,8 +80,8 @@ def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[
             return _of_other_jobs(reason)
         case PartitionRefuses() | LimitReached() | NoAssociation() | QosRefused():
             return _of_rights(reason)
-        case QuotaFull() | QuotaMaxJobs() | NoQueue():
-            return _of_quota(reason)
+        case QuotaFull() | QuotaMaxJobs() | QuotaWaits() | NoQueue():
+            return tuple(_of_quota_queue(reason, now, zone)) if isinstance(reason, QuotaWaits) else _of_quota(reason)
         case ClusterShort() | NoMemberPlacement():
             return _of_fleets(reason, now, zone)
         case _:
@@ -184,6 +188,21 @@ def _of_quota(reason: QuotaFull | QuotaMaxJobs | NoQueue) -> tuple[str, ...]:
     if reason.never:
         return f"{queue} may hold {allowed}", f"this job asks for {request} and never starts"
     return f"{queue} may hold {allowed}", f"{used} in use, {request} asked"
+
+
+def _of_quota_queue(reason: QuotaWaits, now: Millis, zone: tzinfo | None) -> Iterator[str]:
+    """Yield the clauses by layer: the queue, the node of the quota tree that is full, who borrows there, and when the
+    job would fit."""
+    yield from pod_clauses(reason.waits)
+    yield from _of_quota(reason.limit)
+    resource = reason.limit.resource if isinstance(reason.limit, QuotaFull) else ""
+    if reason.borrowers:
+        several = [f"{safe(path)} borrows {tres_amount(resource, amount)}" for path, amount in reason.borrowers]
+        yield listed(several)
+    if reason.fits_at is not None and reason.after is not None:
+        yield f"fits by {clock(reason.fits_at, now, zone)}, when job {job_shown(reason.after)} ends at the latest"
+    elif not reason.never:
+        yield "no bound on when it fits, as not all that runs there has a time limit"
 
 
 def _of_eviction(reason: EvictionPending | SuspendedReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:

@@ -18,7 +18,16 @@ from cockpit.model.cluster import Cluster, Project
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.jobdetail import GrowthObstacle
 from cockpit.model.operations import Right
-from cockpit.model.reasons import BehindHead, DependencyNever, EvictionPending, WaitsForJob, WouldDelay
+from cockpit.model.pod_reasons import QueueWaits
+from cockpit.model.reasons import (
+    BehindHead,
+    DependencyNever,
+    EvictionPending,
+    QuotaMaxJobs,
+    QuotaWaits,
+    WaitsForJob,
+    WouldDelay,
+)
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Access, DependencyKind
 from tests.builders import ANN, BOB, a_node, a_spec
@@ -155,6 +164,8 @@ def test_reasons_name_only_jobs_that_the_user_may_see() -> None:
         reserved_for=(HIDDEN_JOB, known), held_by=(known, HIDDEN_JOB), limit=BehindHead(HIDDEN_JOB)
     )
     assert shown_reason(shown, WouldDelay(hidden, Millis(5))) == WouldDelay(HIDDEN_JOB, Millis(5))
+    waits = QuotaWaits(QueueWaits("KubeQueue", "q"), QuotaMaxJobs("root", 1), after=hidden)
+    assert shown_reason(shown, waits) == replace(waits, after=HIDDEN_JOB)
     assert shown_reason(shown, EvictionPending((known, hidden), None)) == EvictionPending((known, HIDDEN_JOB), None)
     for reason in (WaitsForJob(DependencyKind.AFTER_OK, hidden), DependencyNever(DependencyKind.AFTER_OK, hidden)):
         assert shown_reason(shown, reason, own=False) == replace(reason, job=HIDDEN_JOB)

@@ -173,6 +173,18 @@ SENTENCES: list[tuple[Reason, str]] = [
         "waits for quota of Kueue in queue team-a; couldn't assign flavors to pod set main",
     ),
     (QueueWaits("Kueue", "team-a"), "waits for Kueue to look at it in queue team-a"),
+    (
+        QueueWaits("KubeQueue", "a", "Enqueued", "hm"),
+        "waits for KubeQueue to dequeue it from queue a; hm",
+    ),
+    (
+        QueueWaits("KubeQueue", "a", "Reserved"),
+        "has its quota of KubeQueue in queue a, and waits for admission checks",
+    ),
+    (
+        QueueWaits("KubeQueue", "a", "TimeoutBackoff"),
+        "was put back by KubeQueue into queue a, since it did not start in time",
+    ),
     (QueueWaits("Kueue", "team-a", "Odd"), "is not admitted by Kueue in queue team-a (Odd)"),
     (PodsNotCreated("PyTorchJob"), "waits for the controller of its PyTorchJob to create its pods"),
     (PodsNotCreated("Job", "quota"), "waits for the controller of its Job to create its pods; quota"),

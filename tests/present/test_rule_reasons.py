@@ -7,6 +7,7 @@ from datetime import UTC
 import pytest
 
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.pod_reasons import QueueWaits
 from cockpit.model.reasons import (
     ArrayFull,
     BeginsLater,
@@ -23,6 +24,7 @@ from cockpit.model.reasons import (
     QosRefused,
     QuotaFull,
     QuotaMaxJobs,
+    QuotaWaits,
     Reason,
     SuspendedReason,
     WaitsForJob,
@@ -33,6 +35,9 @@ from tests.doubles.samples import HOUR, NOW
 from tests.present.corpus import HOSTILE, is_harmless
 
 JOB = JobId(4711)
+ENQUEUED = QueueWaits("KubeQueue", "root-nlp-v5zxz", "Enqueued")
+WAITS = "waits for KubeQueue to dequeue it from queue root-nlp-v5zxz"
+NLP_FULL = QuotaFull("root/nlp", "gres/gpu", 32, 30, 4)
 LATER, LATEST = Millis(NOW + HOUR), Millis(NOW + 3 * HOUR)
 RULE, OK = PartitionRule, DependencyKind.AFTER_OK
 
@@ -64,6 +69,24 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (QuotaFull("root/nlp", "cpu", 1, 0, 2), "queue root/nlp may hold 1 CPU; this job asks for 2 CPUs and never starts"),
     (QuotaMaxJobs("root/child-2", 1), "queue root/child-2 lets 1 job run at a time"),
+    (
+        QuotaWaits(ENQUEUED, NLP_FULL, (("root/b", 8), ("root/a", 1)), JOB, LATER),
+        (
+            f"{WAITS}; queue root/nlp may hold 32 cards; 30 cards in use, 4 cards asked; root/b borrows 8 cards and "
+            "root/a borrows 1 card; fits by 13:00, when job 4711 ends at the latest"
+        ),
+    ),
+    (
+        QuotaWaits(ENQUEUED, QuotaMaxJobs("root/nlp", 1)),
+        (
+            f"{WAITS}; queue root/nlp lets 1 job run at a time; no bound on when it fits, as not all that runs there "
+            "has a time limit"
+        ),
+    ),
+    (
+        QuotaWaits(ENQUEUED, QuotaFull("root/nlp", "cpu", 1, 0, 2)),
+        f"{WAITS}; queue root/nlp may hold 1 CPU; this job asks for 2 CPUs and never starts",
+    ),
     (NoQueue("nlp"), "waits for a queue to release it; no queue of the quota tree has project nlp"),
     (EvictionPending((JOB,), None), "job 4711 is being preempted for it, soon"),
     (EvictionPending((JOB, JobId(4712)), None), "job 4711 and job 4712 are being preempted for it, soon"),

@@ -16,6 +16,7 @@ from cockpit.backends.kubernetes.dialects import Dialects
 from cockpit.backends.kubernetes.hold_wrapper import added_seconds
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
+from cockpit.backends.kubernetes.quota_acts import QuotaActs
 from cockpit.backends.kubernetes.resources import NODES, Resource
 from cockpit.backends.kubernetes.submitting import manifest_of
 from cockpit.backends.kubernetes.wire.answers import ApiError
@@ -61,6 +62,7 @@ class Acts:
         """The user's name on the cluster, which submitted jobs are annotated with."""
         self.served: frozenset[Resource] = frozenset()
         """The kinds of jobs that the cluster serves."""
+        self.quota = QuotaActs(api, self._sent)
 
     async def act(self, args: msgspec.Struct, op: str) -> object:
         """Carry out an operation and return its answer. Raises `RequestRefused`."""
@@ -78,6 +80,10 @@ class Acts:
                 await self._cordon(args.name, args.reason)
             case messages.NameArgs() if op == "resume_node":
                 await self._cordon(args.name, None)
+            case messages.ApplyQuotaArgs():
+                await self.quota.apply(args.tree)
+            case messages.NoArgs() if op == "remove_quota":
+                await self.quota.remove()
             case messages.JobArgs():
                 await self._change_job(op, JobId(args.job))
             case _:

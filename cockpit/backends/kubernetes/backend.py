@@ -24,6 +24,7 @@ from cockpit.backends.kubernetes.job_list import JobList
 from cockpit.backends.kubernetes.mapping.kueue import queue_rows
 from cockpit.backends.kubernetes.mapping.nodes import node_of
 from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, shown_job, state
+from cockpit.backends.kubernetes.quota_view import QuotaView
 from cockpit.backends.kubernetes.replicas import Replicas
 from cockpit.backends.kubernetes.resources import PODS
 from cockpit.backends.kubernetes.session import Changes, Session
@@ -76,13 +77,15 @@ class KubernetesBackend(Asking, LiveBackend):
         self._holds = Holds(api, self._inventory.mark)
         self._list = JobList(self._inventory, self._holds.shown)
         self._watch = ClusterWatch(self._session, changes, self._list)
+        self._quota = QuotaView(self._inventory, self._list)
         self._mirror = PlanningMirror(clock, name, user, state, is_same)
         self._acts = Acts(api, self._list.numbers, self._found, namespace)
         self._replicas = Replicas(api, connect, self._holds, self._job)
 
     @property
     def capabilities(self) -> Capabilities:
-        return without_rights(CAPABILITIES, self._inventory.absent)
+        served = self._inventory.queue_kinds if self._session.started else None
+        return without_rights(CAPABILITIES, self._inventory.absent, served)
 
     async def perform(self, operation: Operation, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the operation
         # What the user may not read is known only after the first look.
@@ -208,8 +211,7 @@ class KubernetesBackend(Asking, LiveBackend):
             refuse(f"A Kubernetes cluster has no {op.replace('_', ' ')}.")
         await self._ready()
         if op == "queues":
-            rows = queue_rows(self._inventory.cluster_queues.values(), self._inventory.local_queues.values())
-            return msgspec.convert(view.QueuesShown(tuple(rows)), answer, from_attributes=True)
+            return msgspec.convert(await self._queues(), answer, from_attributes=True)
         return await (await self._mirror.look_at(self._lists())).read(op, args, answer)
 
     async def read_pieces(self, op: str, args: msgspec.Struct) -> Sequence[bytes | msgspec.Raw]:
@@ -231,6 +233,13 @@ class KubernetesBackend(Asking, LiveBackend):
             return msgspec.convert(None, answer)
         return msgspec.convert(await self._acts.act(args, op), answer, from_attributes=True)
 
+    async def _queues(self) -> view.QueuesShown:
+        self._list.refresh()
+        of_kueue = queue_rows(self._inventory.cluster_queues.values(), self._inventory.local_queues.values())
+        tree = self._inventory.kube_queue.tree
+        admin = self.capabilities.has("apply_quota") and await self._acts.quota.may_change()
+        return view.QueuesShown((*self._quota.rows(), *of_kueue), tree.name if tree is not None else "", admin)
+
     async def _judged(self) -> InProcessBackend:
         return await self._mirror.judge(self._lists())
 
@@ -241,7 +250,8 @@ class KubernetesBackend(Asking, LiveBackend):
             self._inventory.nodes,
             dict(sorted(self._list.jobs.items())),
             tuple(self._inventory.other_pods()),
-            version=(self._list.version, self._inventory.nodes_version, self._inventory.pods_version),
+            quota=self._inventory.kube_queue.tree,
+            version=(self._list.version, *self._inventory.versions),
         )
 
     async def _row(self, job: JobId, task: int | None = None) -> JobRow:
@@ -278,6 +288,8 @@ class KubernetesBackend(Asking, LiveBackend):
         """Return why the job waits, and the jobs that the scheduler looks at before it."""
         if row.reason is None:
             return None
+        if (queued := self._quota.explanation(row.id, row.reason, MOST_AHEAD)) is not None:
+            return queued
         # Highest priority first, then the oldest (kube-scheduler's PrioritySort).
         own = (-(row.priority or 0), row.submitted_at, row.id)
         waiting = [each for each in self._list.rows.values() if each.state is JobState.QUEUED]

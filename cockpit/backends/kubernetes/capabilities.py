@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from cockpit.backends.kubernetes.resources import NODES, Resource
+from cockpit.backends.kubernetes.resources import NODES, QUOTA_TREES, Resource
 from cockpit.model.capabilities import NO_COMMANDS, NO_REQUEST_IDS, ONE_CLUSTER, Ability, Capabilities
 
 _NOT_YET = "This cockpit does not do this on Kubernetes yet; `kubectl` does."
@@ -25,8 +25,6 @@ CAPABILITIES = Capabilities(
         "edit": _NOT_YET,
         "requeue": _NOT_YET,
         "set_priority": _NOT_YET,
-        "apply_quota": _NOT_YET,
-        "remove_quota": _NOT_YET,
         "unblock": "Jobs on Kubernetes have no block lists.",
         "change_accounts": _NO_ACCOUNTS,
         "set_weights": _NO_WEIGHTS,
@@ -44,7 +42,6 @@ CAPABILITIES = Capabilities(
         Ability.UPDATE: "Only Slurm has `scontrol update`.",
         Ability.TOP: "Only Slurm has `scontrol top`.",
         Ability.STEPS: "Only jobs of a Slurm cluster have steps; --replica chooses one of several pods.",
-        Ability.QUOTA_TREE: _NOT_YET,
         Ability.EVERY_EVENT: "What a cockpit saw while it was connected; Kubernetes forgets its events after an hour.",
         Ability.REQUEST_IDS: NO_REQUEST_IDS,
         Ability.WEIGHTS: _NO_WEIGHTS,
@@ -53,8 +50,23 @@ CAPABILITIES = Capabilities(
 )
 
 
-def without_rights(capabilities: Capabilities, absent: Mapping[Resource, str]) -> Capabilities:
-    """Return the capabilities without what the user may not read. `absent`: the server's words by kind of object."""
+_QUOTA_TREE = (Ability.QUOTA_TREE, "apply_quota", "remove_quota")
+
+
+def without_rights(
+    capabilities: Capabilities, absent: Mapping[Resource, str], queue_kinds: Collection[Resource] | None
+) -> Capabilities:
+    """Return the capabilities without what the user may not read, or the cluster lacks.
+
+    `absent`: the server's words by kind of object. `queue_kinds`: the kinds of KubeQueue that the cluster serves; None:
+    not known yet.
+    """
+    missing: dict[str, str] = {}
     if NODES in absent:
-        return capabilities.without({"nodes": f"Nodes cannot be listed: {absent[NODES]}"})
-    return capabilities
+        missing["nodes"] = f"Nodes cannot be listed: {absent[NODES]}"
+    if queue_kinds is not None and QUOTA_TREES not in queue_kinds:
+        words = f"This cluster has no quota trees: it does not serve {QUOTA_TREES.shown}."
+        missing |= dict.fromkeys(_QUOTA_TREE, words)
+    elif QUOTA_TREES in absent:
+        missing |= dict.fromkeys(_QUOTA_TREE, f"Quota trees cannot be read: {absent[QUOTA_TREES]}")
+    return capabilities.without(missing)

@@ -10,38 +10,42 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from cockpit.backends.kubernetes.kube_queue import TREE_NAMESPACE, KubeQueues
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.nodes import card_milli
 from cockpit.backends.kubernetes.mapping.quantities import requested
+from cockpit.backends.kubernetes.objects.kube_queue import ElasticQuotaTree, KubeQueue, QueueUnit
 from cockpit.backends.kubernetes.objects.kueue import ClusterQueue, KueueWorkload, LocalQueue
 from cockpit.backends.kubernetes.objects.node import KubeNode
 from cockpit.backends.kubernetes.objects.pod import Pod
 from cockpit.backends.kubernetes.objects.workload import Workload
 from cockpit.backends.kubernetes.resources import (
     CLUSTER_QUEUES,
+    KUBE_QUEUE_KINDS,
+    KUBE_QUEUES,
     KUEUE_WORKLOADS,
     NODES,
     PODS,
+    QUEUE_UNITS,
     QUEUES,
+    QUOTA_TREES,
     WORKLOADS,
     Resource,
 )
 from cockpit.backends.kubernetes.wire.access import visible_namespaces
 from cockpit.backends.kubernetes.wire.discovery import served_among
-from cockpit.backends.kubernetes.wire.reflector import KubeObject, Pace, Reflector
+from cockpit.backends.kubernetes.wire.reflector import Pace, Reflector, keep_by_uid
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     from random import Random
 
+    from cockpit.backends.kubernetes.mapping.kube_queue import QueueTurn
     from cockpit.backends.kubernetes.objects.meta import ObjectMeta
     from cockpit.backends.kubernetes.wire.api import Api
     from cockpit.errors import CockpitError
-
-
-T = TypeVar("T", bound=KubeObject)
 
 
 class Inventory:
@@ -72,6 +76,9 @@ class Inventory:
         self._marked: set[str] = set()
         self._queued: dict[str, KueueWorkload] = {}
         """Kueue's workloads, by the uid of the job that controls each."""
+        self.kube_queue = KubeQueues(self.mark)
+        self.queue_kinds: frozenset[Resource] = frozenset()
+        """The kinds of KubeQueue that the cluster serves."""
         self.cluster_queues: dict[str, ClusterQueue] = {}
         self.local_queues: dict[str, LocalQueue] = {}
 
@@ -92,6 +99,13 @@ class Inventory:
         self._reflect(NODES, KubeNode, self._node_changed, "")
         for resource in await served_among(self._api, QUEUES):
             self._reflect_queues(resource)
+        self.queue_kinds = await served_among(self._api, KUBE_QUEUE_KINDS)
+        self._reflect_kube_queue()
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """Equal as long as nothing has changed that the scheduler's copy of the cluster is made of, but its jobs."""
+        return self.nodes_version, self.pods_version, self.kube_queue.version
 
     @property
     def synced(self) -> bool:
@@ -132,7 +146,8 @@ class Inventory:
             if self._job_uid(workload.metadata) != uid:
                 return None
             kind = self._resources[uid].kind
-            return KubeJob(kind, workload.metadata, workload, self._pods_below(uid), self._queued_below(uid))
+            turn = self._turn(uid, workload.metadata)
+            return KubeJob(kind, workload.metadata, workload, self._pods_below(uid), self._queued_below(uid), turn)
         pod = self._pods.get(uid)
         if pod is None or self._job_uid(pod.metadata) != uid or not card_milli(requested(pod.spec)):
             return None
@@ -159,9 +174,27 @@ class Inventory:
             if resource.kind == KUEUE_WORKLOADS.kind:
                 self._reflect(resource, KueueWorkload, self._queued_changed, namespace)
             elif resource.kind == CLUSTER_QUEUES.kind:
-                self._reflect(resource, ClusterQueue, partial(_keep, self.cluster_queues, self._notify), namespace)
+                self._reflect(
+                    resource, ClusterQueue, partial(keep_by_uid, self.cluster_queues, self._notify), namespace
+                )
             else:
-                self._reflect(resource, LocalQueue, partial(_keep, self.local_queues, self._notify), namespace)
+                self._reflect(resource, LocalQueue, partial(keep_by_uid, self.local_queues, self._notify), namespace)
+
+    def _reflect_kube_queue(self) -> None:
+        """Read the kinds of KubeQueue that are served. A quota tree counts in one namespace only."""
+        own, kinds = self.kube_queue, self.queue_kinds
+        for namespace in self.namespaces:
+            if QUEUE_UNITS in kinds:
+                self._reflect(QUEUE_UNITS, QueueUnit, own.unit_changed, namespace)
+            if KUBE_QUEUES in kinds:
+                self._reflect(KUBE_QUEUES, KubeQueue, partial(keep_by_uid, own.queues, own.queues_changed), namespace)
+        if QUOTA_TREES in kinds:
+            keep = partial(keep_by_uid, own.trees, own.queues_changed)
+            self._reflect(QUOTA_TREES, ElasticQuotaTree, keep, TREE_NAMESPACE)
+
+    def _turn(self, uid: str, meta: ObjectMeta) -> QueueTurn | None:
+        """Return the job's turn in a queue of KubeQueue; None: it is in none."""
+        return self.kube_queue.turn(self._resources[uid], meta) if QUEUE_UNITS in self.queue_kinds else None
 
     def _queued_changed(self, old: KueueWorkload | None, new: KueueWorkload | None) -> None:
         each = new if new is not None else old
@@ -218,6 +251,7 @@ class Inventory:
             self._workloads.pop(uid, None)
             self._resources.pop(uid, None)
         self._marked |= {uid, self._job_uid(each.metadata)}
+        self.kube_queue.note_job(resource, each.metadata, present=new is not None)
         if owner is not None:
             _move(self._parts.setdefault(owner.uid, set()), uid, present=new is not None)
         # Pods and parts that were listed before their owner were jobs of their own until now.
@@ -263,15 +297,6 @@ class Inventory:
         ):
             self.nodes_version += 1
             self._notify()
-
-
-def _keep(kept: dict[str, T], notify: Callable[[], None], old: T | None, new: T | None) -> None:
-    """Keep objects by their uid."""
-    if old is not None:
-        kept.pop(old.metadata.uid, None)
-    if new is not None:
-        kept[new.metadata.uid] = new
-    notify()
 
 
 def _move(members: set[str], uid: str, *, present: bool) -> None:

@@ -56,6 +56,12 @@ CLUSTER_QUEUES_2 = Resource("kueue.x-k8s.io", "v1beta2", "clusterqueues", "Clust
 LOCAL_QUEUES = Resource("kueue.x-k8s.io", "v1beta1", "localqueues", "LocalQueue")
 LOCAL_QUEUES_2 = Resource("kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue")
 
+QUEUE_UNITS = Resource("scheduling.x-k8s.io", "v1alpha1", "queueunits", "QueueUnit")
+KUBE_QUEUES = Resource("scheduling.x-k8s.io", "v1alpha1", "queues", "Queue")
+QUOTA_TREES = Resource("scheduling.sigs.k8s.io", "v1beta1", "elasticquotatrees", "ElasticQuotaTree")
+
+KUBE_QUEUE_KINDS = (QUEUE_UNITS, KUBE_QUEUES, QUOTA_TREES)
+"""Kinds of KubeQueue and of Koord-Queue."""
 QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_2, CLUSTER_QUEUES, CLUSTER_QUEUES_2, LOCAL_QUEUES, LOCAL_QUEUES_2)
 """Kinds of queue managers. Of two versions of one kind the first that is served counts."""
 WORKLOADS = (PYTORCH_JOBS, TF_JOBS, MPI_JOBS, MPI_JOBS_V1, TRAIN_JOBS, TRAINING_JOBS, JOB_SETS, JOBS)

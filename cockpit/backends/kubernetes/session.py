@@ -62,7 +62,9 @@ class Session:
         """When the server last answered while all watches were in order."""
         self._connection = Latest(Connection(Phase.CONNECTING))
         self._starting = asyncio.Lock()
-        self._started = False
+        self.started = False
+        """Whether what the cluster serves is known."""
+        """Whether what the cluster serves is known."""
         self._tasks = Tasks()
 
     @property
@@ -84,11 +86,11 @@ class Session:
         Raises `Unreachable` while the server has never answered.
         """
         async with self._starting:
-            if not self._started:
+            if not self.started:
                 self.server_version = await _version(self._api)
                 self.user = await user_name(self._api) or self.user
                 await self._inventory.start()
-                self._started = True
+                self.started = True
                 self._tasks.start(self._check(), "the check of the API server")
         try:
             async with asyncio.timeout(FIRST_LIST_SECONDS):

@@ -52,6 +52,9 @@ def shown_reason(shown: Shown, reason: Reason | None, *, own: bool = True) -> Re
         case reasons.WouldDelay() | reasons.BehindHead():
             ahead = shown(reason.ahead)
             return replace(reason, ahead=ahead) if ahead != reason.ahead else reason
+        case reasons.QuotaWaits() if reason.after is not None:
+            after = shown(reason.after)
+            return replace(reason, after=after) if after != reason.after else reason
         # The id 0 is a singleton's dependency, which names no job.
         case reasons.WaitsForJob() | reasons.DependencyNever() if reason.job and not own:
             job = shown(reason.job)

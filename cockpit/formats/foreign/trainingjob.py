@@ -61,7 +61,8 @@ def read_training_job(value: Mapping[str, Any]) -> Draft:
 
 def _supervision(metadata: dict[str, Any], draft: Draft) -> dict[str, Any]:
     """Read the metadata of the job; return what its annotations for the job supervisor say of an elastic job."""
-    notes, elastic = dict(metadata.pop("annotations", None) or {}), {}
+    notes = dict(metadata.pop("annotations", None) or {})
+    elastic: dict[str, Any] = {}
     if str(notes.pop(SPOT, "")).lower() == "true":
         elastic["spot"] = True
     if (seconds := notes.pop(MAX_WAIT, None)) is not None:
@@ -126,7 +127,7 @@ def _note_launcher(launcher: Role, draft: Draft) -> None:
 def _command_text(replica: Mapping[str, Any], launcher: Role | None) -> str:
     """Return the text that the launcher's container gives to a shell, as arena writes its commands; else nothing."""
     pod = (replica.get("template") or {}).get("spec") or {}
-    container = next(iter(pod.get("containers") or ()), {})
+    container: Mapping[str, Any] = next(iter(pod.get("containers") or ()), {})
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
     if launcher is None or tuple(words[:-1]) != _SHELL:
         return ""

@@ -8,7 +8,9 @@ from datetime import datetime
 from functools import cached_property
 
 from cockpit.backends.kubernetes.hold_wrapper import added_seconds, unwrapped
+from cockpit.backends.kubernetes.mapping.kube_queue import QueueTurn
 from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested
+from cockpit.backends.kubernetes.objects.kube_queue import SUSPEND
 from cockpit.backends.kubernetes.objects.kueue import KueueWorkload
 from cockpit.backends.kubernetes.objects.meta import Condition, ObjectMeta, condition, millis
 from cockpit.backends.kubernetes.objects.pod import ContainerStatus, Pod, PodSpec, StateTerminated
@@ -48,10 +50,11 @@ class KubeJob:
         workload: Workload | None,
         pods: Iterable[Pod],
         queued: KueueWorkload | None = None,
+        turn: QueueTurn | None = None,
     ) -> None:
         """`kind`: the kind of the object that `meta` belongs to, such as `PyTorchJob` or `Pod`. `queued`: the job as
-        its queue manager sees it; None: it has none."""
-        self.kind, self.meta, self.workload, self.queued = kind, meta, workload, queued
+        its queue manager sees it; None: it has none. `turn`: its turn in a queue of KubeQueue; None: it is in none."""
+        self.kind, self.meta, self.workload, self.queued, self.turn = kind, meta, workload, queued, turn
         self.pods = sorted(pods, key=_rank_key)
 
     @cached_property
@@ -81,7 +84,18 @@ class KubeJob:
 
     @property
     def is_suspended(self) -> bool:
-        return self.workload is not None and self.workload.is_suspended
+        # Operators that do not know the annotation create the pods all the same.
+        return self.workload is not None and (self.workload.is_suspended or (self.is_annotated and not self.pods))
+
+    @property
+    def is_annotated(self) -> bool:
+        """Whether KubeQueue's annotation suspends it."""
+        return self.meta.annotation(SUSPEND) == "true"
+
+    @property
+    def waits_in_queue(self) -> bool:
+        """Whether a queue of KubeQueue keeps it back."""
+        return self.turn is not None and self.turn.waits and not self.placed
 
     @cached_property
     def placed(self) -> tuple[Pod, ...]:
@@ -206,14 +220,16 @@ class KubeJob:
 
     @property
     def user(self) -> str:
-        return next(filter(None, (self._named(key) for key in _USERS)), "")
+        return next(filter(None, (self.named(key) for key in _USERS)), "")
 
     @property
     def queue(self) -> str:
         """The queue that the job names; empty: none."""
+        if self.turn is not None:
+            return self.turn.queue
         if self.queued is not None and self.queued.spec.queue_name:
             return self.queued.spec.queue_name
-        return next(filter(None, (self._named(key) for key in _QUEUES)), "")
+        return next(filter(None, (self.named(key) for key in _QUEUES)), "")
 
     @property
     def priority_class(self) -> str:
@@ -224,7 +240,8 @@ class KubeJob:
     @property
     def priority(self) -> int | None:
         """The priority that the API server has given its pods; None: it has none yet."""
-        return next((pod.spec.priority for pod in self.pods if pod.spec.priority is not None), None)
+        of_turn = self.turn.priority if self.turn is not None else None
+        return next((pod.spec.priority for pod in self.pods if pod.spec.priority is not None), of_turn)
 
     @property
     def command(self) -> str:
@@ -254,7 +271,7 @@ class KubeJob:
         count = next((each.count for each in self.groups if each.role == "Worker"), 0)
         return elastic.min_replicas, count, elastic.max_replicas
 
-    def _named(self, key: str) -> str:
+    def named(self, key: str) -> str:
         """Return a label or annotation of the job or, where it has none, of its pods."""
         template = self.groups[0].template.metadata if self.groups else None
         for labels in (

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
-from cockpit.backends.kubernetes.mapping.quantities import quantity
+from cockpit.backends.kubernetes.mapping.quantities import quantity, tres_amounts
 from cockpit.backends.kubernetes.objects.kueue import ClusterQueue, KueueWorkload, LocalQueue
 from cockpit.backends.kubernetes.objects.meta import condition
 from cockpit.model.pod_reasons import QueueWaits
-from cockpit.model.quota import RESOURCES, Amounts
+from cockpit.model.quota import Amounts
 from cockpit.model.view import QueueKind, QueueRow
 
 KUEUE = "Kueue"
 _LONGEST = 400
-_MIB = 1024**2
 
 
 def admission_reason(workload: KueueWorkload) -> QueueWaits | None:
@@ -74,7 +72,7 @@ def _quotas(queue: ClusterQueue) -> tuple[Amounts, Amounts]:
         more = Fraction(0) if not in_cohort else limit
         borrowed[quota.name] = None if before is None or more is None else before + more
     most = {name: own + more for name, own in nominal.items() if (more := borrowed[name]) is not None}
-    return _amounts(nominal), _amounts(most)
+    return tres_amounts(nominal), tres_amounts(most)
 
 
 def _used(queue: ClusterQueue) -> Amounts:
@@ -82,11 +80,4 @@ def _used(queue: ClusterQueue) -> Amounts:
     for flavor in queue.status.flavors_usage or ():
         for each in flavor.resources:
             total[each.name] = total.get(each.name, Fraction(0)) + quantity(each.total)
-    return _amounts(total)
-
-
-def _amounts(given: Mapping[str, Fraction]) -> Amounts:
-    """Return the amounts that cockpit counts, in thousandths of a CPU, a MiB or a card."""
-    counted = {name: amount for name, amount in given.items() if name in RESOURCES}
-    in_units = {name: amount / _MIB if name == "memory" else amount for name, amount in counted.items()}
-    return {RESOURCES[name]: math.ceil(1000 * amount) for name, amount in in_units.items()}
+    return tres_amounts(total)

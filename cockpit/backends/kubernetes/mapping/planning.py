@@ -28,6 +28,7 @@ from cockpit.model.image import HOST
 from cockpit.model.job import ENDED, Job, JobState, Submitter
 from cockpit.model.labels import Toleration
 from cockpit.model.node import Allocation, CardSlice, Node, Placement
+from cockpit.model.quota import QuotaTree
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec, TaskSpread
 
 OUTPUT = "the logs of its pods"
@@ -46,6 +47,8 @@ class ClusterLists(NamedTuple):
     """The jobs in order of their numbers."""
     others: tuple[Pod, ...]
     """Placed pods that belong to no job."""
+    quota: QuotaTree | None = None
+    """The quota tree in force."""
     version: object = None
     """Equal for lists that differ in their time at most."""
 
@@ -73,6 +76,7 @@ def state(lists: ClusterLists) -> ClusterState:
         # Any pod that fits is placed, whichever waits before it: the scheduler holds nothing back for the others.
         cluster=Cluster(backfill=Backfill(kind=BackfillKind.EASY)),
         others={_OTHER_PODS: (others,)} if others else {},
+        quota=lists.quota,
     )
 
 
@@ -95,7 +99,7 @@ def job_record(job: KubeJob, number: JobId, placement: Placement = ()) -> Job:
         submitted_at=job.meta.created_at,
         state=state_now,
         state_since=job.ended_at or started or job.meta.created_at,
-        held_by=_SUSPENDED_BY if job.is_suspended and state_now is JobState.QUEUED else "",
+        held_by=_SUSPENDED_BY if job.is_suspended and not job.waits_in_queue and state_now is JobState.QUEUED else "",
         attempt=Attempt(
             number=1,
             spec_index=0,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
 from cockpit.backends.kubernetes.objects.pod import NO_RESOURCES, Container, PodSpec, Quantities
+from cockpit.model.quota import MOST, RESOURCES, Amounts
 
 _QUANTITY = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,3}))?")
 _SCALE: dict[str, Fraction] = {
@@ -26,7 +27,7 @@ _LONGEST = 40
 
 
 @lru_cache(maxsize=4096)
-def quantity(text: str | float) -> Fraction:
+def quantity(text: str | float | Fraction) -> Fraction:
     """Return the amount; 0 for a text that is none."""
     if not isinstance(text, str):
         return Fraction(text)
@@ -124,6 +125,14 @@ def offered(given: Quantities | None) -> PodAmounts:
     fractions = _fractions((given or {}).items())
     fractions[MEMORY] = Fraction(fractions.get(MEMORY, Fraction(0)) // _MIB * _MIB)
     return amounts(fractions)
+
+
+def tres_amounts(given: Mapping[str, str | int | float | Fraction]) -> Amounts:
+    """Return the amounts of those resources that quotas count: in thousandths of a CPU, a MiB, a card or a job, rounded
+    up. Larger ones than are counted mean unlimited."""
+    counted = {name: quantity(amount) for name, amount in given.items() if name in RESOURCES}
+    in_units = {name: amount / _MIB if name == MEMORY else amount for name, amount in counted.items()}
+    return {RESOURCES[name]: min(math.ceil(1000 * amount), MOST) for name, amount in in_units.items()}
 
 
 def _fractions(given: Iterable[tuple[str, str | int | float]]) -> dict[str, Fraction]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+from cockpit.backends.kubernetes.mapping.kube_queue import queue_reason
 from cockpit.backends.kubernetes.mapping.kueue import admission_reason
 from cockpit.backends.kubernetes.mapping.nodes import card_milli
 from cockpit.backends.kubernetes.mapping.waiting import waiting_reason
@@ -67,8 +68,10 @@ def reason_of(job: KubeJob) -> Reason | None:
     # A queue manager suspends jobs until it admits them; without one a user has.
     if job.queued is not None and (waits := admission_reason(job.queued)) is not None:
         return waits
+    if job.turn is not None and job.waits_in_queue:
+        return queue_reason(job.turn)
     if job.is_suspended:
-        return Held(job.user or "its suspend field", None)
+        return Held(job.user or ("its suspend annotation" if job.is_annotated else "its suspend field"), None)
     return waiting_reason(job)
 
 

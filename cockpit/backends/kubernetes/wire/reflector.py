@@ -215,3 +215,12 @@ class Reflector(Generic[T]):
         self.synced, self.trouble, self.absent = synced, trouble, absent
         if before != (self.synced, str(self.trouble), str(self.absent)):
             self._moved()
+
+
+def keep_by_uid(kept: dict[str, T], changed: Callable[[], None], old: T | None, new: T | None) -> None:
+    """Keep objects by their uid, and call `changed` after each change."""
+    if old is not None:
+        kept.pop(old.metadata.uid, None)
+    if new is not None:
+        kept[new.metadata.uid] = new
+    changed()
