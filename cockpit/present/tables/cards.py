@@ -118,7 +118,7 @@ def _used_part(node: Node, card: Card, use: SliceUse, load: int | None) -> CardR
 
 
 def usage(row: CardRow, _: Context) -> str:
-    """Return `1(1):app`, `?:app` where it is not known which card the job holds, or the name of the place alone where no
+    """Return `1(1):app`, `?:app` where it is not known which card the job holds, or the place alone where no
     job holds it."""
     place = card_number(row.card.index, row.slot, assumed=row.assumed)
     return f"{place}:{row.name}" if row.job is not None else place
