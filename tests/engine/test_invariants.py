@@ -43,3 +43,19 @@ def test_a_maximum_lowered_below_the_running_jobs_violates_no_invariant() -> Non
     tree = QuotaTree("teams", QuotaNode(name="root", min=ROOT, max=ROOT, children=(leaf,)))
     engine.act(apply_quota(engine.machine.state, tree))
     assert violations(engine.machine) == []
+
+
+@pytest.mark.req("TR-02")
+def test_a_collection_that_differs_from_a_recount_violates_an_invariant() -> None:
+    """What was noted for a job is taken back behind the machine's back, collection by collection."""
+    engine = an_engine(cpu=8_000)
+    (running,) = engine.run(a_spec("running", cpus=6))
+    (waiting,) = engine.submit(a_spec("waiting", cpus=6))
+    machine = engine.machine
+    assert violations(machine) == []
+    machine.timers.forget(running)
+    assert [each for each in violations(machine) if "recount" in each] == ["the timers differ from a recount"]
+    del machine._queue[waiting]
+    assert "the queue differs from a recount" in violations(machine)
+    del machine._occupied[running]
+    assert "the occupied resources differ from a recount" in violations(machine)

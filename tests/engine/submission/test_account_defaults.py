@@ -123,6 +123,13 @@ def test_an_unknown_name_is_reported_with_the_known_names() -> None:
 
 
 @pytest.mark.req("SC-03")
+def test_of_many_partitions_the_first_ten_are_named() -> None:
+    many = tuple(Partition(name=f"p{number}", default=number == 0) for number in range(12))
+    message = refusal(an_engine(Cluster(partitions=many)), a_spec(partitions=("tpu",))).message
+    assert message.endswith("there are: p0, p1, p2, p3, p4, p5, p6, p7, p8, p9")
+
+
+@pytest.mark.req("SC-03")
 def test_users_without_an_association_are_refused_where_that_is_enforced() -> None:
     engine = an_engine(a_cluster(Enforce.LIMITS))
     assert reason(engine, a_spec(), by=BOB) == ("account", NoAssociation("bob"))
