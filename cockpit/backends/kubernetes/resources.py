@@ -44,6 +44,10 @@ PYTORCH_JOBS = Resource(KUBEFLOW, "v1", "pytorchjobs", "PyTorchJob")
 TF_JOBS = Resource(KUBEFLOW, "v1", "tfjobs", "TFJob")
 MPI_JOBS_V1 = Resource(KUBEFLOW, "v1", "mpijobs", "MPIJob")
 MPI_JOBS = Resource(KUBEFLOW, "v2beta1", "mpijobs", "MPIJob")
+MPI_JOBS_V1ALPHA1 = Resource(KUBEFLOW, "v1alpha1", "mpijobs", "MPIJob")
+XGBOOST_JOBS = Resource(KUBEFLOW, "v1", "xgboostjobs", "XGBoostJob")
+PADDLE_JOBS = Resource(KUBEFLOW, "v1", "paddlejobs", "PaddleJob")
+JAX_JOBS = Resource(KUBEFLOW, "v1", "jaxjobs", "JAXJob")
 TRAIN_JOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
 JOB_SETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 TRAINING_JOBS = Resource("kai.alibabacloud.com", "v1alpha1", "trainingjobs", "TrainingJob")
@@ -64,5 +68,8 @@ KUBE_QUEUE_KINDS = (QUEUE_UNITS, KUBE_QUEUES, QUOTA_TREES)
 """Kinds of KubeQueue and of Koord-Queue."""
 QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_2, CLUSTER_QUEUES, CLUSTER_QUEUES_2, LOCAL_QUEUES, LOCAL_QUEUES_2)
 """Kinds of queue managers. Of two versions of one kind the first that is served counts."""
-WORKLOADS = (PYTORCH_JOBS, TF_JOBS, MPI_JOBS, MPI_JOBS_V1, TRAIN_JOBS, TRAINING_JOBS, JOB_SETS, JOBS)
+WORKLOADS = (
+    *(PYTORCH_JOBS, TF_JOBS, MPI_JOBS, MPI_JOBS_V1, MPI_JOBS_V1ALPHA1, XGBOOST_JOBS, PADDLE_JOBS, JAX_JOBS),
+    *(TRAIN_JOBS, TRAINING_JOBS, JOB_SETS, JOBS),
+)
 """Kinds of jobs. Of two versions of one kind the first that is served counts."""

@@ -14,7 +14,14 @@ from cockpit.backends.kubernetes.objects.kube_queue import SUSPEND
 from cockpit.backends.kubernetes.objects.kueue import KueueWorkload
 from cockpit.backends.kubernetes.objects.meta import Condition, ObjectMeta, condition, millis
 from cockpit.backends.kubernetes.objects.pod import ContainerStatus, Pod, PodSpec, StateTerminated
-from cockpit.backends.kubernetes.objects.workload import ReplicaGroup, Workload, groups_of
+from cockpit.backends.kubernetes.objects.workload import (
+    SUSPENDED_PHASE,
+    WORKER,
+    ReplicaGroup,
+    Workload,
+    groups_of,
+    starts_others,
+)
 from cockpit.model.attempt import EndCause
 from cockpit.model.ids import Millis
 from cockpit.model.job import JobState
@@ -25,7 +32,13 @@ _INDEX_LABELS = (
     "replica-index",
     "pytorch-replica-index",
 )
-_ROLE_LABELS = ("training.kubeflow.org/replica-type", "jobset.sigs.k8s.io/replicatedjob-name", "replica-type")
+_ROLE_LABELS = (
+    "training.kubeflow.org/replica-type",
+    "jobset.sigs.k8s.io/replicatedjob-name",
+    "replica-type",
+    "training-job-role",
+    "mpi_role_type",
+)
 _FIRST_ROLES = ("master", "chief", "launcher", "")
 """Roles whose first pod is rank 0."""
 SUBMITTED_BY = "cockpit/submitted-by"
@@ -119,7 +132,7 @@ class KubeJob:
         if (ended := self._ended_state()) is not None:
             return ended
         if self.is_suspended and not self.placed:
-            return JobState.QUEUED
+            return JobState.QUEUED if self.waits_until is None else JobState.SUSPENDED
         running = any(pod.now.phase == "Running" for pod in self.placed)
         if running and (self._says_running() or self._is_divisible or not self.waiting):
             return JobState.RUNNING
@@ -137,6 +150,8 @@ class KubeJob:
     def _ended_state(self) -> JobState | None:
         if self.workload is None:
             return _pods_ended(self.pods)
+        if self._has_waited_too_long:
+            return JobState.ERROR
         end = self._end_condition
         if end is None:
             return None
@@ -151,6 +166,8 @@ class KubeJob:
         for each in self.workload.now.conditions or ():
             if each.type in {*_SUCCESS, "Failed"} and each.is_true:
                 return each
+        if self.workload.now.launcher_status in {*_SUCCESS, "Failed"}:
+            return Condition(self.workload.now.launcher_status, "True")
         return None
 
     @property
@@ -207,6 +224,8 @@ class KubeJob:
             return None
         if self._ended_state() is JobState.EXPIRED:
             return EndCause.TIME_LIMIT
+        if self._has_waited_too_long:
+            return EndCause.BELOW_MIN
         reasons = {pod.now.reason for pod in self.pods}
         if "Preempting" in reasons or "PreemptionByScheduler" in reasons:
             return EndCause.PREEMPTED
@@ -245,8 +264,9 @@ class KubeJob:
 
     @property
     def command(self) -> str:
-        """The command of its first container; empty: the image's own."""
-        first = next(iter(self.pod_spec.containers), None)
+        """The command of the container that starts the others, or else of the first; empty: the image's own."""
+        launcher = next((each.template.spec for each in self.groups if starts_others(each.role)), self.pod_spec)
+        first = next(iter(launcher.containers), None)
         return shlex.join(unwrapped((*(first.command or ()), *(first.args or ())))) if first is not None else ""
 
     @property
@@ -264,12 +284,44 @@ class KubeJob:
 
     @property
     def workers(self) -> tuple[int, int, int] | None:
-        """The least, present and most number of workers of an elastic job; None: it is not elastic."""
-        elastic = self.workload.spec.elastic_policy if self.workload is not None else None
-        if elastic is None or elastic.min_replicas is None or elastic.max_replicas is None:
+        """The least, wanted and most number of workers of an elastic job; None: it is not elastic."""
+        group = next((each for each in self.groups if each.most is not None), None)
+        if group is None or group.most is None:
             return None
-        count = next((each.count for each in self.groups if each.role == "Worker"), 0)
-        return elastic.min_replicas, count, elastic.max_replicas
+        # What the operator is about to have counts before what the job began with.
+        target = self.workload.now.target_workers if self.workload is not None else None
+        return group.least, len(target) if target else group.count, group.most
+
+    @property
+    def present_workers(self) -> int:
+        """The workers of an elastic job that have nodes."""
+        return sum(role_of(pod).lower() == WORKER for pod in self.placed)
+
+    @property
+    def is_short_of_workers(self) -> bool:
+        """Whether it has released its pods and waits for its least number of workers."""
+        return self.workload is not None and self.workload.is_short_of_workers
+
+    @property
+    def waits_until(self) -> Millis | None:
+        """Until when an elastic job waits for its least number of workers; None: it does not, or without an end."""
+        seconds = self.meta.annotation(_MAX_WAIT)
+        if self.workload is None or not self.is_short_of_workers or not _is_number(seconds):
+            return None
+        since = condition(self.workload.now.conditions, SUSPENDED_PHASE)
+        at = millis(since.last_transition_time) if since is not None else None
+        return None if at is None else Millis(at + 1000 * int(seconds))
+
+    @property
+    def is_spot(self) -> bool:
+        """Whether its workers may run on spot instances, by the job supervisor's annotation."""
+        return self.meta.annotation(_SPOT).lower() == "true"
+
+    @property
+    def _has_waited_too_long(self) -> bool:
+        """Whether the job supervisor has given up waiting for the least number of workers."""
+        ended = self.workload is not None and self.workload.now.phase in {SUSPENDED_PHASE, "Failed"}
+        return ended and self.meta.annotation(_WAITED) == "timeout"
 
     def named(self, key: str) -> str:
         """Return a label or annotation of the job or, where it has none, of its pods."""
@@ -285,6 +337,10 @@ class KubeJob:
         return ""
 
 
+_SPOT = "job-supervisor.kube-ai.io/spot-instance"
+_MAX_WAIT = "job-supervisor.kube-ai.io/max-wait-time"
+_WAITED = "job-supervisor.kube-ai.io/job-status"
+"""Annotation of a TrainingJob whose least number of workers could not be had for so long."""
 _SUCCESS = frozenset({"Succeeded", "Complete", "Completed"})
 _WAITING = frozenset({JobState.QUEUED})
 
@@ -304,10 +360,19 @@ def _is_deadline(end: Condition) -> bool:
 
 
 def _rank_key(pod: Pod) -> tuple[bool, int, datetime | str, str]:
-    role = next(filter(None, map(pod.metadata.label, _ROLE_LABELS)), "")
+    role = role_of(pod)
     index = next(filter(None, map(pod.metadata.label, _INDEX_LABELS)), "") or pod.metadata.annotation(_INDEX_LABELS[1])
-    place = int(index) if index.isascii() and index.isdigit() and len(index) < 10 else 0
+    place = int(index) if _is_number(index) else 0
     return role.lower() not in _FIRST_ROLES, place, role, pod.metadata.name
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
+def role_of(pod: Pod) -> str:
+    """Return the role of a pod in its job, as its controller writes it; empty: it has none."""
+    return next(filter(None, map(pod.metadata.label, _ROLE_LABELS)), "")
 
 
 def _started(status: ContainerStatus) -> datetime | None:

@@ -29,6 +29,7 @@ from cockpit.model.job import ENDED, Job, JobState, Submitter
 from cockpit.model.labels import Toleration
 from cockpit.model.node import Allocation, CardSlice, Node, Placement
 from cockpit.model.quota import QuotaTree
+from cockpit.model.resilience import Elastic
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec, TaskSpread
 
 OUTPUT = "the logs of its pods"
@@ -188,7 +189,13 @@ def shown_spec(job: KubeJob) -> JobSpec:
     largest = max(
         (each for _, each in job.sizes), key=lambda each: (card_milli(each), each.milli_cpus), default=NOTHING
     )
-    return replace(plan, specs=(node_spec(largest),), nodes=max(1, job.wanted), spread=None, components=())
+    elastic = None
+    if job.workers is not None:
+        least, wanted, most = job.workers
+        elastic = Elastic(workers=wanted, min_workers=least, max_workers=most, spot=job.is_spot)
+    return replace(
+        plan, specs=(node_spec(largest),), nodes=max(1, job.wanted), spread=None, components=(), elastic=elastic
+    )
 
 
 def node_spec(wants: PodAmounts) -> NodeSpec:

@@ -40,7 +40,7 @@ def row_of(job: KubeJob, number: JobId, model_of: Callable[[str], str], may: Acc
         ending=None,
         end_cause=job.end_cause,
         exit_code=job.exit_code if state in ENDED else None,
-        nodes=len(nodes) or job.wanted,
+        nodes=len(nodes) or job.wanted if job.workers is None else job.present_workers or job.workers[1],
         cpus=-(-sum(count * each.milli_cpus for count, each in job.sizes) // 1000),
         memory_mib=sum(count * each.memory_mib for count, each in job.sizes),
         card_milli=cards,
@@ -57,6 +57,7 @@ def row_of(job: KubeJob, number: JobId, model_of: Callable[[str], str], may: Acc
         priority=job.priority if state is JobState.QUEUED else None,
         may=may,
         workers=job.workers,
+        waits_until=job.waits_until if state is JobState.SUSPENDED else None,
         failed=(failed[0], failed[1].exit_code) if failed is not None and len(job.pods) > 1 else None,
     )
 
@@ -70,7 +71,7 @@ def reason_of(job: KubeJob) -> Reason | None:
         return waits
     if job.turn is not None and job.waits_in_queue:
         return queue_reason(job.turn)
-    if job.is_suspended:
+    if job.is_suspended and not job.is_short_of_workers:
         return Held(job.user or ("its suspend annotation" if job.is_annotated else "its suspend field"), None)
     return waiting_reason(job)
 

@@ -1,8 +1,8 @@
 """Workloads: the objects of which each is a job, as one struct that has the fields of all their kinds.
 
-Sources: batch/v1 JobSpec; kubeflow.org PyTorchJobSpec, TFJobSpec, MPIJobSpec and RunPolicy, in the training operator's
-form and in that of arena, which has the run policy's fields beside the replicas; trainer.kubeflow.org TrainJobSpec;
-jobset.x-k8s.io JobSetSpec; kai.alibabacloud.com TrainingJobSpec.
+Sources: batch/v1 JobSpec; kubeflow.org PyTorchJobSpec, TFJobSpec, MPIJobSpec (also v1alpha1) and RunPolicy, in the
+training operator's form and in that of arena, which has the run policy's fields beside the replicas;
+trainer.kubeflow.org TrainJobSpec; jobset.x-k8s.io JobSetSpec; kai.alibabacloud.com TrainingJobSpec.
 """
 
 from __future__ import annotations
@@ -98,6 +98,11 @@ class WorkloadSpec(msgspec.Struct, frozen=True, rename="camel"):
     pytorch_replica_specs: Replicas | None = None
     tf_replica_specs: Replicas | None = None
     mpi_replica_specs: Replicas | None = None
+    xgb_replica_specs: Replicas | None = None
+    paddle_replica_specs: Replicas | None = None
+    jax_replica_specs: Replicas | None = None
+    replicas: int | None = None
+    """Workers of an MPIJob in arena's form (v1alpha1), whose template is that of a worker."""
     elastic_policy: ElasticPolicy | None = None
     # trainer.kubeflow.org
     trainer: Trainer | None = None
@@ -124,9 +129,16 @@ class WorkloadStatus(msgspec.Struct, frozen=True, rename="camel"):
     succeeded: int = 0
     failed: int = 0
     phase: str = ""
+    launcher_status: str = ""
+    """`Active`, `Succeeded` or `Failed`, of an MPIJob in arena's form, which has no conditions."""
+    # kai.alibabacloud.com
+    current_workers: tuple[str, ...] | None = None
+    target_workers: tuple[str, ...] | None = None
 
 
 NO_STATUS = WorkloadStatus()
+SUSPENDED_PHASE = "Suspended"
+"""Phase and condition of a TrainingJob that waits for its least number of workers, without pods."""
 
 
 class Workload(msgspec.Struct, frozen=True):
@@ -144,7 +156,17 @@ class Workload(msgspec.Struct, frozen=True):
     def is_suspended(self) -> bool:
         """Whether its spec says that it shall have no pods."""
         policy = self.spec.run_policy
-        return bool(self.spec.suspend or (policy is not None and policy.suspend) or self.spec.parallelism == 0)
+        return bool(
+            self.spec.suspend
+            or (policy is not None and policy.suspend)
+            or self.spec.parallelism == 0
+            or self.is_short_of_workers
+        )
+
+    @property
+    def is_short_of_workers(self) -> bool:
+        """Whether it has released its pods because it could not have its least number of workers."""
+        return self.now.phase == SUSPENDED_PHASE
 
     @property
     def deadline_seconds(self) -> int | None:
@@ -162,10 +184,19 @@ class ReplicaGroup(msgspec.Struct, frozen=True):
     template: PodTemplate
     least: int
     """The number without which the job does not start; less than `count` for elastic jobs."""
+    most: int | None = None
+    """The number to which an elastic job may grow; None: the job is not elastic."""
 
 
-_LAUNCHERS = frozenset({"Launcher"})
-"""Roles that start the others, and come last, as the job's command runs there but its cards are elsewhere."""
+_LAUNCHER = "launcher"
+"""The role that starts the others, and comes last, as the job's command runs there but its cards are elsewhere. Kinds
+write the names of roles with capitals or without."""
+WORKER = "worker"
+
+
+def starts_others(role: str) -> bool:
+    """Return whether the job's command runs in this role, which starts the others."""
+    return role.lower() == _LAUNCHER
 
 
 def groups_of(workload: Workload) -> tuple[ReplicaGroup, ...]:
@@ -176,6 +207,9 @@ def groups_of(workload: Workload) -> tuple[ReplicaGroup, ...]:
         spec.pytorch_replica_specs,
         spec.tf_replica_specs,
         spec.mpi_replica_specs,
+        spec.xgb_replica_specs,
+        spec.paddle_replica_specs,
+        spec.jax_replica_specs,
         spec.et_replica_specs,
     ):
         if replicas:
@@ -183,7 +217,7 @@ def groups_of(workload: Workload) -> tuple[ReplicaGroup, ...]:
     if spec.replicated_jobs:
         return tuple(_of_replicated(each) for each in spec.replicated_jobs)
     if spec.template is not None:
-        count = _at_once(spec.parallelism, spec.completions)
+        count = spec.replicas if spec.replicas is not None else _at_once(spec.parallelism, spec.completions)
         return (ReplicaGroup("", count, spec.template, count),)
     return ()
 
@@ -191,14 +225,24 @@ def groups_of(workload: Workload) -> tuple[ReplicaGroup, ...]:
 def _of_roles(replicas: Replicas, elastic: ElasticPolicy | None) -> list[ReplicaGroup]:
     groups = []
     # Stable, so that the first role stays before the workers: its first pod is rank 0.
-    for role in sorted(replicas, key=lambda name: name in _LAUNCHERS):
+    for role in sorted(replicas, key=starts_others):
         each = replicas[role]
         count = 1 if each.replicas is None else each.replicas
-        bound = each.min_replicas
-        if bound is None and elastic is not None and role == "Worker":
-            bound = elastic.min_replicas
-        groups.append(ReplicaGroup(role, count, each.template or PodTemplate(), count if bound is None else bound))
+        least, most = _bounds(each, elastic if role.lower() == WORKER else None)
+        # TrainingJobSpec: the least number is that of the replicas, and the most is not limited.
+        if least is not None or most is not None:
+            most = count if most is None else most
+        groups.append(
+            ReplicaGroup(role, count, each.template or PodTemplate(), count if least is None else least, most)
+        )
     return groups
+
+
+def _bounds(each: ReplicaSpec, elastic: ElasticPolicy | None) -> tuple[int | None, int | None]:
+    """Return the least and the most replicas, by the role itself or else by the job's elastic policy."""
+    if elastic is not None and each.min_replicas is None and each.max_replicas is None:
+        return elastic.min_replicas, elastic.max_replicas
+    return each.min_replicas, each.max_replicas
 
 
 def _of_replicated(each: ReplicatedJob) -> ReplicaGroup:
