@@ -101,6 +101,13 @@ class CardSlice(msgspec.Struct, frozen=True, order=True, gc=False):
     which card it is."""
 
 
+def first_cards(milli: int) -> tuple[CardSlice, ...]:
+    """Return so many thousandths of a card, for records that have amounts without places: the first cards of a node."""
+    whole, part = divmod(milli, WHOLE_CARD)
+    cards = tuple(CardSlice(card, None) for card in range(whole))
+    return (*cards, CardSlice(whole, 0, part)) if part else cards
+
+
 class Allocation(msgspec.Struct, frozen=True, gc=False):
     """The resources that one replica of a job occupies on its node."""
 

@@ -1,27 +1,26 @@
-"""Changes objects of a cluster.
+"""Changes a cluster for its user: submits, suspends, cancels and deletes jobs, and cordons nodes.
 
-Changes are merge patches of the one field that they are about, so that whatever others wrote in the object stays. An
-error of the API server becomes a refusal with its kind.
+What is changed in the fields of a job is in `editing`; what is sent to the server in `writing`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from cockpit.backends.kubernetes.dialects import Dialects
-from cockpit.backends.kubernetes.hold_wrapper import added_seconds
+from cockpit.backends.kubernetes.editing import JobEditor, job_name, refuse_ended
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
 from cockpit.backends.kubernetes.quota_acts import QuotaActs
 from cockpit.backends.kubernetes.resources import NODES, Resource
 from cockpit.backends.kubernetes.submitting import manifest_of
-from cockpit.backends.kubernetes.wire.answers import ApiError
-from cockpit.backends.kubernetes.wire.api import MERGE_PATCH, AnswerLost, Api
-from cockpit.errors import CockpitError, MayBeAccepted, RequestRefused
+from cockpit.backends.kubernetes.writing import DRY_RUN, STRICT, ObjectWriter, refuse
+from cockpit.errors import CockpitError, RequestRefused
+from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.job import ENDED, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -29,40 +28,34 @@ from cockpit.protocol import messages
 
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.mapping.ids import JobNumbers
+    from cockpit.backends.kubernetes.objects.meta import ObjectMeta
     from cockpit.model.spec import JobSpec
-
-DRAINED_BECAUSE = "cockpit/drained-because"
-"""Annotation with the reason of a drain; Kubernetes' cordon has none."""
-_STRICT = ("fieldValidation", "Strict")
-_DRY_RUN = ("dryRun", "All")
-_KINDS: Mapping[int, RefusalKind] = {
-    HTTPStatus.FORBIDDEN: RefusalKind.DENIED,
-    HTTPStatus.NOT_FOUND: RefusalKind.NOT_FOUND,
-    HTTPStatus.CONFLICT: RefusalKind.CONFLICT,
-    HTTPStatus.BAD_REQUEST: RefusalKind.INVALID,
-    HTTPStatus.UNPROCESSABLE_ENTITY: RefusalKind.INVALID,
-}
 
 Found = Callable[[JobId], tuple[Resource, KubeJob]]
 """Returns the kind of a job's object and the job; refuses an unknown one."""
 
 
-class _Created(msgspec.Struct, frozen=True):
-    metadata: ObjectMeta
-
-
 class Acts:
     """Carries out the changes of one user."""
 
-    def __init__(self, api: Api, numbers: JobNumbers, find: Found, namespace: str) -> None:
+    def __init__(
+        self,
+        writer: ObjectWriter,
+        dialects: Dialects,
+        editor: JobEditor,
+        quota: QuotaActs,
+        numbers: JobNumbers,
+        find: Found,
+        namespace: str,
+    ) -> None:
         """`namespace`: that of the kubeconfig's context, where jobs without a project go."""
-        self._api, self._numbers, self._find, self._namespace = api, numbers, find, namespace
-        self._dialects = Dialects(api)
+        self._writer, self._editor, self._numbers, self._find = writer, editor, numbers, find
+        self._dialects, self._namespace = dialects, namespace
         self.user = ""
         """The user's name on the cluster, which submitted jobs are annotated with."""
         self.served: frozenset[Resource] = frozenset()
         """The kinds of jobs that the cluster serves."""
-        self.quota = QuotaActs(api, self._sent)
+        self.quota = quota
 
     async def act(self, args: msgspec.Struct, op: str) -> object:
         """Carry out an operation and return its answer. Raises `RequestRefused`."""
@@ -70,138 +63,112 @@ class Acts:
             case messages.SubmitArgs():
                 return messages.Submitted(tuple(await self.submit(args.specs)))
             case messages.CancelArgs():
-                await self._delete(JobId(args.job), args.grace_seconds)
+                await self._cancel(JobId(args.job), args.grace_seconds)
             case messages.SetTimeLimitArgs():
-                await self._set_time_limit(args)
-            case messages.DrainArgs():
-                if args.within_seconds is not None:
-                    message = "Kubernetes drains no node by a deadline; leave it out. `kubectl drain` evicts the pods."
-                    _refuse(message, RefusalKind.INVALID)
-                await self._cordon(args.name, args.reason)
-            case messages.NameArgs() if op == "resume_node":
-                await self._cordon(args.name, None)
-            case messages.ApplyQuotaArgs():
-                await self.quota.apply(args.tree)
-            case messages.NoArgs() if op == "remove_quota":
-                await self.quota.remove()
+                await self._editor.set_time_limit(JobId(args.job), *self._find(JobId(args.job)), args.limit)
+            case messages.SetPriorityArgs():
+                await self._editor.set_priority(JobId(args.job), *self._find(JobId(args.job)), args.priority)
+            case messages.EditArgs():
+                await self._editor.edit(JobId(args.job), *self._find(JobId(args.job)), args.spec)
+            case messages.DrainArgs() | messages.NameArgs():
+                await self._change_node(args)
+            case messages.ApplyQuotaArgs() | messages.NoArgs():
+                await self.quota.act(args)
             case messages.JobArgs():
                 await self._change_job(op, JobId(args.job))
             case _:
                 raise AssertionError(f"{op} is absent in CAPABILITIES, or has a case here")
         return None
 
+    async def _change_node(self, args: messages.DrainArgs | messages.NameArgs) -> None:
+        """Drain a node, or without a reason resume it."""
+        is_drain = isinstance(args, messages.DrainArgs)
+        if is_drain and args.within_seconds is not None:
+            message = "Kubernetes drains no node by a deadline; leave it out. `kubectl drain` evicts the pods."
+            refuse(message, RefusalKind.INVALID)
+        await self._cordon(args.name, args.reason if is_drain else None)
+
     async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
         """Create the objects of all jobs or of none.
 
-        1. Ask the server for each whether it would accept it. Strict: a field that the cluster's own schema does not
+        1. Check each job by cockpit's own rules, and by what any Kubernetes has.
+        2. Ask the server for each whether it would accept it. Strict: a field that the cluster's own schema does not
            know is an error, instead of being dropped.
-        2. Create them. If one is refused after all, delete those before it.
+        3. Create them. If one is refused after all, delete those before it.
         """
-        plain = [manifest_of(spec, self.served, self._namespace, self.user) for spec in specs]
-        manifests = [(resource, await self._dialects.arranged(resource, manifest)) for resource, manifest in plain]
-        for resource, manifest in manifests:  # step 1
-            await self._create(resource, manifest, (_STRICT, _DRY_RUN))
-        created: list[tuple[Resource, ObjectMeta]] = []
+        manifests = await self._manifests(specs)  # step 1
         for resource, manifest in manifests:  # step 2
+            await self._writer.create(resource, manifest, (STRICT, DRY_RUN))
+        created: list[tuple[Resource, ObjectMeta]] = []
+        for resource, manifest in manifests:  # step 3
             try:
-                created.append((resource, await self._create(resource, manifest, (_STRICT,))))
+                created.append((resource, await self._writer.create(resource, manifest)))
             except CockpitError:
                 for kind, meta in created:
-                    await self._api.send("DELETE", kind.path(meta.namespace, meta.name), _deletion(None))
+                    await self._writer.delete(kind, meta)
                 raise
+        await self._writer.until_seen(*(meta for _, meta in created))
         return [self._numbers.number(meta) for _, meta in created]
+
+    async def _manifests(self, specs: Sequence[JobSpec]) -> list[tuple[Resource, dict[str, Any]]]:
+        """Return the manifests. Raises `RequestRefused` with a line for each error, led by the path of the field."""
+        manifests, errors = [], []
+        for place, spec in enumerate(specs):
+            wrong = submission_errors(spec)
+            try:
+                # A field beyond its bounds may have no form in a manifest.
+                if not wrong:
+                    resource, manifest = manifest_of(spec, self.served, self._namespace, self.user)
+                    manifests.append((resource, await self._dialects.arranged(resource, manifest)))
+            except RequestRefused as error:
+                wrong = [error.refusal.message]
+            errors += [f"jobs[{place}].{each}" for each in wrong]
+        if errors:
+            refuse("\n".join(errors), RefusalKind.INVALID)
+        return manifests
 
     async def _change_job(self, op: str, number: JobId) -> None:
         resource, job = self._find(number)
         if op == "delete":
             if job.state not in ENDED:
-                _refuse(f"Job {_name(job)} is {job.state}; cancel it first.", RefusalKind.CONFLICT)
-            await self._delete(number, None)
+                refuse(f"Job {job_name(number, job)} is {job.state}; cancel it first.", RefusalKind.CONFLICT)
+            await self._delete(resource, job, None)
         elif op in {"hold", "suspend"}:
-            await self._suspend(resource, job, op)
+            await self._suspend(resource, job, number, op)
         else:
-            await self._resume(resource, job)
+            await self._resume(resource, job, number)
 
-    async def _suspend(self, resource: Resource, job: KubeJob, op: str) -> None:
+    async def _suspend(self, resource: Resource, job: KubeJob, number: JobId, op: str) -> None:
         wanted = JobState.QUEUED if op == "hold" else JobState.RUNNING
         if job.is_suspended or (job.state is not wanted and not (op == "suspend" and job.state is JobState.STARTING)):
             now = "suspended already" if job.is_suspended else str(job.state)
-            _refuse(f"Job {_name(job)} is {now}, so that {op} changes nothing.", RefusalKind.CONFLICT)
+            refuse(f"Job {job_name(number, job)} is {now}, so that {op} changes nothing.", RefusalKind.CONFLICT)
         await self._patch(resource, job, await self._dialects.patch(resource, {"suspend": True}))
 
-    async def _resume(self, resource: Resource, job: KubeJob) -> None:
-        if not job.is_suspended:
-            _refuse(f"Job {_name(job)} is {job.state} and not suspended.", RefusalKind.CONFLICT)
+    async def _resume(self, resource: Resource, job: KubeJob, number: JobId) -> None:
+        if not job.is_suspended or job.state in ENDED:
+            refuse(f"Job {job_name(number, job)} is {job.state} and not suspended.", RefusalKind.CONFLICT)
         await self._patch(resource, job, await self._dialects.patch(resource, {"suspend": False}))
 
-    async def _set_time_limit(self, args: messages.SetTimeLimitArgs) -> None:
-        resource, job = self._find(JobId(args.job))
-        if job.state in ENDED:
-            _refuse(f"Job {_name(job)} has ended.", RefusalKind.CONFLICT)
-        present = job.deadline_seconds
-        if args.limit.beside and present is None:
-            _refuse(f"Job {_name(job)} has no time limit to add to.", RefusalKind.CONFLICT)
-        seconds = args.limit.seconds + (present or 0 if args.limit.beside else 0)
-        if seconds <= 0:
-            _refuse(f"A time limit of {seconds} s is none; write a positive one.", RefusalKind.INVALID)
-        if job.placed and added_seconds(job.meta):
-            message = f"Job {_name(job)} may be held after a failure; its wrapper keeps the time limit of its start."
-            _refuse(message, RefusalKind.CONFLICT)
-        # Of a bare pod the server takes lower values only (core/v1 PodSpec, activeDeadlineSeconds).
-        fields = {"activeDeadlineSeconds": seconds + added_seconds(job.meta)}
-        await self._patch(resource, job, await self._dialects.patch(resource, fields))
-
-    async def _delete(self, number: JobId, grace_seconds: int | None) -> None:
+    async def _cancel(self, number: JobId, grace_seconds: int | None) -> None:
         resource, job = self._find(number)
-        await self._sent("DELETE", resource.path(job.meta.namespace, job.meta.name), _deletion(grace_seconds))
+        refuse_ended(number, job)
+        await self._delete(resource, job, grace_seconds)
+
+    async def _delete(self, resource: Resource, job: KubeJob, grace_seconds: int | None) -> None:
+        await self._writer.delete(resource, job.meta, grace_seconds=grace_seconds)
+        await self._writer.until_other(job.meta)
 
     async def _cordon(self, node: str, reason: str | None) -> None:
         patch = {
             "spec": {"unschedulable": reason is not None},
             "metadata": {"annotations": {DRAINED_BECAUSE: reason}},
         }
-        await self._sent("PATCH", NODES.path(name=node), msgspec.json.encode(patch))
+        await self._writer.until_seen(await self._writer.patch(NODES, "", node, patch))
 
     async def _patch(self, resource: Resource, job: KubeJob, patch: Mapping[str, Any]) -> None:
-        # Strict: another dialect of the kind may lack the field, which would be dropped without a word.
-        path = resource.path(job.meta.namespace, job.meta.name)
-        await self._sent("PATCH", path, msgspec.json.encode(patch), (_STRICT,))
-
-    async def _create(
-        self, resource: Resource, manifest: Mapping[str, Any], query: Sequence[tuple[str, str]]
-    ) -> ObjectMeta:
-        namespace = str(manifest["metadata"]["namespace"])
-        body = await self._sent("POST", resource.path(namespace), msgspec.json.encode(manifest), query)
-        return msgspec.json.decode(body, type=_Created).metadata
-
-    async def _sent(self, method: str, path: str, body: bytes, query: Sequence[tuple[str, str]] = ()) -> bytes:
-        try:
-            if method == "PATCH":
-                return await self._api.send(method, path, body, query, content=MERGE_PATCH)
-            return await self._api.send(method, path, body, query)
-        except AnswerLost as error:
-            advice = "`cockpit jobs` and `cockpit nodes` show what became of it."
-            raise MayBeAccepted(str(error), advice=advice) from error
-        except ApiError as error:
-            raise RequestRefused(
-                Refusal(_KINDS.get(error.code, RefusalKind.UNAVAILABLE), f"The cluster refuses this: {error.message}")
-            ) from error
-
-
-def _deletion(grace_seconds: int | None) -> bytes:
-    # Background: the pods are deleted after their owner, as by kubectl; by default those of a batch/v1 Job would stay.
-    options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
-    if grace_seconds is not None:
-        options["gracePeriodSeconds"] = grace_seconds
-    return msgspec.json.encode(options)
-
-
-def _name(job: KubeJob) -> str:
-    return f"{job.meta.namespace}/{job.meta.name}"
-
-
-def _refuse(message: str, kind: RefusalKind) -> NoReturn:
-    raise RequestRefused(Refusal(kind, message))
+        written = await self._writer.patch(resource, job.meta.namespace, job.meta.name, patch)
+        await self._writer.until_seen(written)
 
 
 def unknown(job: JobId) -> RequestRefused:

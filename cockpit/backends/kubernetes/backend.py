@@ -18,17 +18,22 @@ from cockpit import __version__
 from cockpit.backends.base import Asking, Connection, JobsDelta, LiveBackend, ShellSession, refuse_absent
 from cockpit.backends.kubernetes.acting import Acts, unknown
 from cockpit.backends.kubernetes.capabilities import CAPABILITIES, without_rights
+from cockpit.backends.kubernetes.dialects import Dialects
+from cockpit.backends.kubernetes.editing import JobEditor
 from cockpit.backends.kubernetes.holds import Holds
 from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.job_list import JobList
 from cockpit.backends.kubernetes.mapping.kueue import queue_rows
 from cockpit.backends.kubernetes.mapping.nodes import node_of
 from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, shown_job, state
+from cockpit.backends.kubernetes.priority_classes import PriorityClasses
+from cockpit.backends.kubernetes.quota_acts import QuotaActs
 from cockpit.backends.kubernetes.quota_view import QuotaView
 from cockpit.backends.kubernetes.replicas import Replicas
 from cockpit.backends.kubernetes.resources import PODS
 from cockpit.backends.kubernetes.session import Changes, Session
 from cockpit.backends.kubernetes.watching import ClusterWatch, is_listed
+from cockpit.backends.kubernetes.writing import ObjectWriter
 from cockpit.backends.overviews import overview_of
 from cockpit.backends.planning_mirror import PlanningMirror
 from cockpit.errors import RequestRefused
@@ -75,11 +80,15 @@ class KubernetesBackend(Asking, LiveBackend):
         self._session = Session(api, self._inventory, changes, clock, user)
         self._changes, self._context = changes, api.context
         self._holds = Holds(api, self._inventory.mark)
-        self._list = JobList(self._inventory, self._holds.shown)
+        self._list = JobList(self._inventory, self._holds.shown, clock)
         self._watch = ClusterWatch(self._session, changes, self._list)
         self._quota = QuotaView(self._inventory, self._list)
         self._mirror = PlanningMirror(clock, name, user, state, is_same)
-        self._acts = Acts(api, self._list.numbers, self._found, namespace)
+        self._classes = PriorityClasses(api)
+        writer, dialects = ObjectWriter(api, self._inventory, changes), Dialects(api)
+        editor = JobEditor(writer, dialects, self._classes)
+        quota = QuotaActs(api, writer)
+        self._acts = Acts(writer, dialects, editor, quota, self._list.numbers, self._found, namespace)
         self._replicas = Replicas(api, connect, self._holds, self._job)
 
     @property
@@ -123,13 +132,15 @@ class KubernetesBackend(Asking, LiveBackend):
             )
             raise RequestRefused(Refusal(RefusalKind.DENIED, message))
         rows = sorted(self._list.refresh().values(), key=lambda row: row.id)
-        return rows if ended else [row for row in rows if is_listed(row)]
+        if not ended:
+            return [row for row in rows if is_listed(row)]
+        return sorted((*rows, *(each.row for each in self._list.gone.values())), key=lambda row: row.id)
 
     async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
         row = await self._row(job, task)
         return jobdetail.JobDetail(
             row=row,
-            job=shown_job(self._list.jobs[job], job),
+            job=self._record(job),
             explanation=self._explanation(row),
             events=(),
             recorded=True,
@@ -162,17 +173,20 @@ class KubernetesBackend(Asking, LiveBackend):
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         try:
             async with asyncio.timeout(timeout_seconds):
+                seen = self._changes.count
                 while (await self._row(job)).state not in ENDED:
-                    await self._changes.wait()
+                    await self._changes.after(seen)
+                    seen = self._changes.count
         except TimeoutError:
             return None
-        return shown_job(self._list.jobs[job], job)
+        return self._record(job)
 
     async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
         if reason := self.capabilities.why_not("logs"):
             refuse_absent(reason)
-        await self._ready()
-        self._list.refresh()
+        await self._row(JobId(request.job))
+        if JobId(request.job) in self._list.gone:
+            return asking.LogChunk(b"", 0, ended=True)
         return await self._replicas.read_log(request)
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
@@ -225,6 +239,10 @@ class KubernetesBackend(Asking, LiveBackend):
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         await self._ready()
         self._list.refresh()
+        if op == "delete" and isinstance(args, messages.JobArgs) and args.job in self._list.gone:
+            self._list.forget(JobId(args.job))
+            self._changes.notify()
+            return msgspec.convert(None, answer)
         if isinstance(args, messages.ExtendArgs):
             until = await self._holds.extend(self._found(JobId(args.job))[1], args.seconds)
             return msgspec.convert(messages.HeldUntil(until), answer, from_attributes=True)
@@ -257,17 +275,25 @@ class KubernetesBackend(Asking, LiveBackend):
     async def _row(self, job: JobId, task: int | None = None) -> JobRow:
         """Return the row of a job. Refused for an unknown one."""
         await self._ready()
-        row = self._list.refresh().get(job) if task is None else None
+        self._list.refresh()
+        row = self._list.row(job) if task is None else None
         if row is None:
             raise unknown(job)
         return row
 
+    def _record(self, job: JobId) -> Job:
+        gone = self._list.gone.get(job)
+        return gone.record if gone is not None else shown_job(self._list.jobs[job], job)
+
     def _job(self, job: JobId) -> KubeJob:
-        """Return a job that is listed. Refused for an unknown one."""
+        """Return a job of the cluster. Refused for an unknown one, and for one that is gone."""
         found = self._list.jobs.get(job)
-        if found is None:
+        if found is not None:
+            return found
+        if (gone := self._list.gone.get(job)) is None:
             raise unknown(job)
-        return found
+        message = f"Job {job_words(job)} ({gone.row.project}/{gone.row.name}) is gone: its object was deleted."
+        raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
 
     def _found(self, job: JobId) -> tuple[Resource, KubeJob]:
         found = self._job(job)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cockpit.backends.kubernetes.kube_queue import TREE_NAMESPACE, KubeQueues
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
-from cockpit.backends.kubernetes.mapping.nodes import card_milli
+from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE, card_milli
 from cockpit.backends.kubernetes.mapping.quantities import requested
 from cockpit.backends.kubernetes.objects.kube_queue import ElasticQuotaTree, KubeQueue, QueueUnit
 from cockpit.backends.kubernetes.objects.kueue import ClusterQueue, KueueWorkload, LocalQueue
@@ -162,6 +162,16 @@ class Inventory:
         """Return the kind of the job's own object; None for an unknown job."""
         return self._resources.get(uid) or (PODS if uid in self._pods else None)
 
+    def version(self, meta: ObjectMeta) -> str | None:
+        """Return the version in which a job's object, a pod or a node was last seen; None: it is not there."""
+        uid = meta.uid
+        found = self._workloads.get(uid) or self._pods.get(uid) or self.nodes.get(meta.name)
+        return found.metadata.resource_version if found is not None and found.metadata.uid == uid else None
+
+    def is_read(self, meta: ObjectMeta) -> bool:
+        """Return whether objects of this one's namespace are read at all."""
+        return self.namespaces == ("",) or not meta.namespace or meta.namespace in self.namespaces
+
     def other_pods(self) -> Iterator[Pod]:
         """Yield the placed pods that belong to no job: what runs on nodes beside the jobs."""
         for uid, pod in self._pods.items():
@@ -285,18 +295,14 @@ class Inventory:
         if new is not None:
             self.nodes[new.metadata.name] = new
         # Heartbeats change nothing that is shown; the conditions' times stay while their status does.
-        if (
-            old is None
-            or new is None
-            or (old.spec, old.status, old.metadata.labels)
-            != (
-                new.spec,
-                new.status,
-                new.metadata.labels,
-            )
-        ):
+        if old is None or new is None or _shown(old) != _shown(new):
             self.nodes_version += 1
             self._notify()
+
+
+def _shown(node: KubeNode) -> tuple[object, ...]:
+    """Return what of a node is shown."""
+    return node.spec, node.status, node.metadata.labels, node.metadata.annotation(DRAINED_BECAUSE)
 
 
 def _move(members: set[str], uid: str, *, present: bool) -> None:

@@ -1,41 +1,67 @@
-"""The job list of a cluster: rows that are made anew only for jobs that have changed."""
+"""The job list of a cluster: rows that are made anew only for jobs that have changed, and jobs that are gone.
+
+Kubernetes forgets a job with its object. What was seen of it before stays here while this cockpit is connected.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.inventory import Inventory
+from cockpit.backends.kubernetes.mapping.accounting import past_job
 from cockpit.backends.kubernetes.mapping.ids import JobNumbers
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.nodes import card_model
 from cockpit.backends.kubernetes.mapping.rows import row_of
+from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId
+from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.spec import Access
 
+if TYPE_CHECKING:
+    from cockpit.runtime.clock import Timekeeper
+
 AT_ONCE = 100
 """Jobs whose rows are made without a break, in some 5 ms."""
+MOST_GONE = 500
+"""Most jobs that are remembered after their objects are gone; the first that went is dropped first."""
+
+
+class GoneJob(NamedTuple):
+    """A job whose object is gone, as it was last seen. One that had not ended was stopped: somebody deleted it."""
+
+    row: JobRow
+    record: Job
 
 
 class JobList:
     """All jobs that the user may see. Unchanged jobs keep their row objects, so that watchers compare identities."""
 
-    def __init__(self, inventory: Inventory, shown: Callable[[KubeJob, JobRow], JobRow]) -> None:
+    def __init__(self, inventory: Inventory, shown: Callable[[KubeJob, JobRow], JobRow], clock: Timekeeper) -> None:
         """`shown`: returns the row with what is known of the job beside its objects, such as that it is held."""
-        self._inventory, self._shown = inventory, shown
+        self._inventory, self._shown, self._clock = inventory, shown, clock
         self.numbers = JobNumbers()
         self.version = 0
         """Grows whenever a row changes."""
         self.jobs: dict[JobId, KubeJob] = {}
         self.rows: dict[JobId, JobRow] = {}
+        self.gone: dict[JobId, GoneJob] = {}
+        """The jobs that are gone, in the order in which they went."""
 
     def refresh(self) -> dict[JobId, JobRow]:
         """Take over all changes since the last call, and return the rows. The result is changed by the next call."""
         self._take(None)
         return self.rows
+
+    def row(self, number: JobId) -> JobRow | None:
+        """Return the row of a job, also of one that is gone; None: it is unknown."""
+        gone = self.gone.get(number)
+        return gone.row if gone is not None else self.rows.get(number)
 
     async def settle(self) -> None:
         """Take over all changes, a few at a time: thousands of jobs at once would keep a screen from being drawn."""
@@ -54,6 +80,8 @@ class JobList:
         number = self.numbers.number(job.meta)
         row = self._shown(job, row_of(job, number, self._model_of, Access.RW))
         self.jobs[number] = job
+        # A watch that broke off may have left out an object for a while.
+        self.gone.pop(number, None)
         old = self.rows.get(number)
         if old is None or replace(row, version=old.version) != old:
             self.version += 1
@@ -61,10 +89,37 @@ class JobList:
 
     def _remove(self, uid: str) -> None:
         number = self.numbers.known(uid)
-        if number is not None and number in self.rows:
-            self.version += 1
-            del self.rows[number], self.jobs[number]
+        if number is None or number not in self.rows:
+            return
+        self.version += 1
+        row, job = self.rows.pop(number), self.jobs.pop(number)
+        if self._is_gone(job):
+            self.gone[number] = self._gone(row, job)
+            while len(self.gone) > MOST_GONE:
+                self.forget(next(iter(self.gone)))
+        else:
             self.numbers.forget(uid)
+
+    def forget(self, number: JobId) -> None:
+        """Forget a job that is gone."""
+        self.numbers.forget_number(number)
+        del self.gone[number]
+        self.version += 1
+
+    def _is_gone(self, job: KubeJob) -> bool:
+        """Return whether the job's object was deleted: it may also belong to another job, or be hidden from now on."""
+        is_hidden = any(each.kind == job.kind for each in self._inventory.absent)
+        return self._inventory.resource(job.meta.uid) is None and not is_hidden
+
+    def _gone(self, row: JobRow, job: KubeJob) -> GoneJob:
+        record = past_job(job, row.id)
+        if row.state in ENDED:
+            # The debug hold of a failed container went with its pod.
+            return GoneJob(replace(row, held_until=None, version=self.version), record)
+        now = self._clock.now()
+        end = {"state": JobState.STOPPED, "state_since": now, "ended_at": now, "end_cause": EndCause.STOP}
+        row = replace(row, **end, reason=None, priority=None, version=self.version)
+        return GoneJob(row, replace(record, **end, held_by=""))
 
     def _model_of(self, node: str) -> str:
         known = self._inventory.nodes.get(node)

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from cockpit.backends.kubernetes.kube_queue import TREE_NAMESPACE
 from cockpit.backends.kubernetes.mapping.quota_manifest import manifest_of_tree, root_of
+from cockpit.backends.kubernetes.objects.meta import ObjectMeta
 from cockpit.backends.kubernetes.resources import QUOTA_TREES
 from cockpit.backends.kubernetes.wire.access import may
 from cockpit.backends.kubernetes.wire.answers import ApiError
+from cockpit.backends.kubernetes.writing import ObjectWriter, merge_patch, refuse
 from cockpit.errors import RequestRefused
 from cockpit.model.quota import QuotaTree, tree_errors
-from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.refusal import RefusalKind
 from cockpit.model.text import visible
+from cockpit.protocol import messages
 
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.wire.api import Api
 
-Send = Callable[..., Awaitable[bytes]]
-"""Sends a change with method, path, body and query, and returns the answer's body. Raises `RequestRefused`."""
-
 ATTEMPTS = 5
 """How often a change is tried anew because somebody else has changed the tree meanwhile."""
 MOST_ERRORS = 1000
-_STRICT = (("fieldValidation", "Strict"),)
 
 
 class _Trees(msgspec.Struct, frozen=True):
@@ -36,8 +34,8 @@ class _Trees(msgspec.Struct, frozen=True):
 class QuotaActs:
     """Carries out the changes of the quota tree of one user."""
 
-    def __init__(self, api: Api, send: Send) -> None:
-        self._api, self._send = api, send
+    def __init__(self, api: Api, writer: ObjectWriter) -> None:
+        self._api, self._writer = api, writer
         self._may_change: bool | None = None
 
     async def may_change(self) -> bool:
@@ -45,6 +43,10 @@ class QuotaActs:
         if self._may_change is None:
             self._may_change = await may(self._api, "patch", QUOTA_TREES, TREE_NAMESPACE)
         return self._may_change
+
+    async def act(self, args: messages.ApplyQuotaArgs | messages.NoArgs) -> None:
+        """Apply a tree, or without one remove that of the cluster. Raises `RequestRefused`."""
+        await (self.apply(args.tree) if isinstance(args, messages.ApplyQuotaArgs) else self.remove())
 
     async def apply(self, tree: QuotaTree) -> None:
         """Apply a tree in place of an earlier one of its name.
@@ -54,7 +56,7 @@ class QuotaActs:
         3. Else replace its root with the version that was read. If somebody else has changed it since, begin anew.
         """
         if errors := list(tree_errors(tree)):
-            _refuse("\n".join(errors[:MOST_ERRORS]), RefusalKind.INVALID)
+            refuse("\n".join(errors[:MOST_ERRORS]), RefusalKind.INVALID)
         for _ in range(ATTEMPTS):
             present = await self._present()  # step 1
             if present is not None and _name(present) != tree.name:
@@ -62,7 +64,7 @@ class QuotaActs:
                     f"Quota tree {visible(_name(present))} is there, and a cluster has one; `cockpit quota remove` "
                     "removes it."
                 )
-                _refuse(message, RefusalKind.CONFLICT)
+                refuse(message, RefusalKind.CONFLICT)
             try:
                 await (self._create(tree) if present is None else self._replace(tree, present))
             except RequestRefused as refused:
@@ -78,48 +80,30 @@ class QuotaActs:
         present = await self._present()
         if present is None:
             message = "There is no quota tree; `cockpit quota apply FILE` applies one."
-            _refuse(message, RefusalKind.NOT_FOUND)
-        await self._send("DELETE", QUOTA_TREES.path(TREE_NAMESPACE, _name(present)), b"{}")
+            refuse(message, RefusalKind.NOT_FOUND)
+        await self._writer.delete(QUOTA_TREES, msgspec.convert(present["metadata"], ObjectMeta))
 
     async def _present(self) -> dict[str, Any] | None:
         """Return the oldest tree, which is the one in force; None: there is none."""
         try:
             body = await self._api.get(QUOTA_TREES.path(TREE_NAMESPACE))
         except ApiError as error:
-            _refuse(f"Quota trees cannot be read: {error.message}", RefusalKind.DENIED)
+            refuse(f"Quota trees cannot be read: {error.message}", RefusalKind.DENIED)
         trees = msgspec.json.decode(body, type=_Trees).items
         return min(trees, key=lambda each: (each["metadata"]["creationTimestamp"], _name(each)), default=None)
 
     async def _create(self, tree: QuotaTree) -> None:
-        manifest = msgspec.json.encode(manifest_of_tree(tree))
-        await self._send("POST", QUOTA_TREES.path(TREE_NAMESPACE), manifest, _STRICT)  # step 2
+        await self._writer.create(QUOTA_TREES, manifest_of_tree(tree))  # step 2
 
     async def _replace(self, tree: QuotaTree, present: dict[str, Any]) -> None:
         present_root = (present.get("spec") or {}).get("root") or {}
-        change = _merge_patch(present_root, root_of(tree, present_root))
+        change = merge_patch(present_root, root_of(tree, present_root))
         if not change:
             return
         version = {"resourceVersion": present["metadata"]["resourceVersion"]}
-        patch = msgspec.json.encode({"metadata": version, "spec": {"root": change}})
-        await self._send("PATCH", QUOTA_TREES.path(TREE_NAMESPACE, tree.name), patch, _STRICT)  # step 3
-
-
-def _merge_patch(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the merge patch that makes the one of the other; empty: they are equal."""
-    changes: dict[str, Any] = dict.fromkeys(present.keys() - wanted.keys())
-    for key, value in wanted.items():
-        before = present.get(key)
-        if isinstance(value, dict) and isinstance(before, dict):
-            if change := _merge_patch(before, value):
-                changes[key] = change
-        elif key not in present or before != value:
-            changes[key] = value
-    return changes
+        patch = {"metadata": version, "spec": {"root": change}}
+        await self._writer.patch(QUOTA_TREES, TREE_NAMESPACE, tree.name, patch)  # step 3
 
 
 def _name(tree: dict[str, Any]) -> str:
     return str(tree["metadata"]["name"])
-
-
-def _refuse(message: str, kind: RefusalKind) -> NoReturn:
-    raise RequestRefused(Refusal(kind, message))

@@ -33,19 +33,24 @@ class Changes:
     """Wakes those who wait for a change of anything that is shown."""
 
     def __init__(self) -> None:
-        self._changed = asyncio.Event()
+        self.count = 0
+        """How many changes there have been."""
+        self._next = asyncio.Event()
 
     def notify(self) -> None:
-        self._changed.set()
+        self.count += 1
+        # Wakes those who wait now; the next ones wait for an event of their own.
+        self._next.set()
+        self._next = asyncio.Event()
 
-    async def wait(self) -> None:
-        """Wait for a change, and for those that follow within `COALESCE_SECONDS`."""
-        changed = self._changed
-        await changed.wait()
+    async def after(self, seen: int) -> None:
+        """Wait until there have been more changes than `seen`, and for those that follow within `COALESCE_SECONDS`.
+
+        `seen`: the `count` before the caller looked at what may change, so that it misses nothing while it is busy.
+        """
+        while self.count == seen:
+            await self._next.wait()
         await asyncio.sleep(COALESCE_SECONDS)
-        # A new event for the next wait: clearing the old one could race with a watcher that has not woken up yet.
-        if self._changed is changed:
-            self._changed = asyncio.Event()
 
 
 class Session:
@@ -94,10 +99,12 @@ class Session:
                 self._tasks.start(self._check(), "the check of the API server")
         try:
             async with asyncio.timeout(FIRST_LIST_SECONDS):
+                seen = self._changes.count
                 while not self._inventory.synced:
                     if self._inventory.trouble is not None:
                         raise self._inventory.trouble
-                    await self._changes.wait()
+                    await self._changes.after(seen)
+                    seen = self._changes.count
         except TimeoutError:
             raise Unreachable(
                 f"The API server of the context {self._api.context!r} did not list its objects within "

@@ -28,26 +28,30 @@ class ClusterWatch:
         known: dict[JobId, JobRow] = {}
         version, silence = 0, ""
         while True:
+            seen = self._changes.count
             await self._list.settle()
             rows = {job: row for job, row in self._list.refresh().items() if is_listed(row) or job in known}
+            # Who saw a job live also sees that it was deleted.
+            rows |= {job: gone.row for job, gone in self._list.gone.items() if job in known}
             # Rows of unchanged jobs are the same objects as before.
             changed = tuple(row for job, row in rows.items() if known.get(job) is not row)
             removed = tuple(known.keys() - rows.keys())
             if changed or removed or anything or not version or silence != self._session.silence:
                 version, known, silence = version + 1, rows, self._session.silence
                 yield JobsDelta(changed, removed, version)
-            await self._changes.wait()
+            await self._changes.after(seen)
 
     async def overviews(self, overview: Callable[[], Awaitable[Overview]]) -> AsyncIterator[Overview]:
         """Yield the overview, then again whenever it changes."""
         last: Overview | None = None
         while True:
+            seen = self._changes.count
             with suppress(CockpitError):
                 now = await overview()
                 if now != last:
                     yield now
                 last = now
-            await self._changes.wait()
+            await self._changes.after(seen)
 
 
 def is_listed(row: JobRow) -> bool:

@@ -76,7 +76,7 @@ async def test_what_the_form_of_the_cluster_lacks_is_refused_by_name(server: Fak
     spec = a_spec(name="new", image="img:1", mode=Mode.PYTORCH, nodes=2)
     lacks: list[tuple[dict[str, Any], str]] = [
         ({"hold": True}, "cannot be suspended or held: its definition has no field suspend"),
-        ({"nodes": 1, "elastic": Elastic(workers=2, max_workers=4)}, "cannot be elastic: .* no field elasticPolicy"),
+        ({"nodes": 2, "elastic": Elastic(workers=2, max_workers=4)}, "cannot be elastic: .* no field elasticPolicy"),
         ({"partitions": ("gold",)}, "cannot name a queue: its definition has no field schedulingPolicy"),
     ]
     for more, words in lacks:

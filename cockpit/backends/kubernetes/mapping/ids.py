@@ -40,6 +40,10 @@ class JobNumbers:
         """Return the number that the object with this uid has been given; None: none."""
         return self._by_uid.get(uid)
 
+    def forget_number(self, job: JobId) -> None:
+        """Drop the number of an object that is gone."""
+        self.forget(self._uids.get(job, ""))
+
     def forget(self, uid: str) -> None:
         """Drop the number of an object that is gone."""
         if (job := self._by_uid.pop(uid, None)) is not None:

@@ -43,6 +43,8 @@ _FIRST_ROLES = ("master", "chief", "launcher", "")
 """Roles whose first pod is rank 0."""
 SUBMITTED_BY = "cockpit/submitted-by"
 """Annotation with the user who submitted the job with cockpit; Kubernetes itself does not store who made an object."""
+KUEUE_CLASS = "kueue.x-k8s.io/priority-class"
+"""Label of a job with its WorkloadPriorityClass, by which Kueue orders its queue."""
 _USERS = (SUBMITTED_BY, "arena.kubeflow.org/username", "arena.kubeflow.org/console-user", "user")
 _QUEUES = (
     "kueue.x-k8s.io/queue-name",
@@ -181,6 +183,9 @@ class KubeJob:
     def started_at(self) -> Millis | None:
         """When its first command started; None: none has."""
         starts = [at for pod in self.pods for each in pod.now.container_statuses or () if (at := _started(each))]
+        if not starts and self.workload is not None and self._end_condition is not None:
+            # Its controller has deleted the pods of a job that has ended (cleanPodPolicy).
+            return millis(self.workload.now.start_time)
         return millis(min(starts, default=None))
 
     @cached_property
@@ -255,6 +260,11 @@ class KubeJob:
         return self.pod_spec.priority_class_name or next(
             (pod.spec.priority_class_name for pod in self.pods if pod.spec.priority_class_name), ""
         )
+
+    @property
+    def urgency_class(self) -> str:
+        """The class that orders it among jobs that wait: Kueue's where that manages it, else that of its pods."""
+        return (self.meta.label(KUEUE_CLASS) if self.queued is not None else "") or self.priority_class
 
     @property
     def priority(self) -> int | None:

@@ -30,6 +30,8 @@ CARDS: Mapping[str, CardVendor] = {
 """Resources that count whole cards."""
 MIG = "nvidia.com/mig-"
 """Beginning of resources that count MIG instances of a profile."""
+DRAINED_BECAUSE = "cockpit/drained-because"
+"""Annotation with the reason of a drain; Kubernetes' cordon has none."""
 _MODEL_LABELS = (
     "nvidia.com/gpu.product",
     "aliyun.accelerator/nvidia_name",
@@ -155,5 +157,5 @@ def _state(each: KubeNode) -> tuple[NodeState, str]:
     if ready is None or not ready.is_true:
         return NodeState.DOWN, (ready.message or ready.reason) if ready is not None else "its kubelet has not reported"
     if each.spec.unschedulable:
-        return NodeState.DRAINED, "cordoned"
+        return NodeState.DRAINED, each.metadata.annotation(DRAINED_BECAUSE) or "cordoned"
     return NodeState.UP, ""

@@ -30,7 +30,7 @@ from cockpit.model.labels import Toleration
 from cockpit.model.node import Allocation, CardSlice, Node, Placement
 from cockpit.model.quota import QuotaTree
 from cockpit.model.resilience import Elastic
-from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec, TaskSpread
+from cockpit.model.spec import WHOLE_CARD, JobSpec, Mode, NodeSpec, PriorityWord, TaskSpread
 
 OUTPUT = "the logs of its pods"
 """What is shown for the file of a job's output."""
@@ -189,13 +189,29 @@ def shown_spec(job: KubeJob) -> JobSpec:
     largest = max(
         (each for _, each in job.sizes), key=lambda each: (card_milli(each), each.milli_cpus), default=NOTHING
     )
-    elastic = None
-    if job.workers is not None:
-        least, wanted, most = job.workers
-        elastic = Elastic(workers=wanted, min_workers=least, max_workers=most, spot=job.is_spot)
+    urgency = job.urgency_class
+    is_word = urgency in set(PriorityWord)
     return replace(
-        plan, specs=(node_spec(largest),), nodes=max(1, job.wanted), spread=None, components=(), elastic=elastic
+        plan,
+        specs=(node_spec(largest),),
+        nodes=max(1, job.wanted),
+        spread=None,
+        components=(),
+        mode=_MODES.get(job.kind),
+        priority=PriorityWord(urgency) if is_word else PriorityWord.NORMAL,
+        qos=urgency if urgency and not is_word else None,
+        elastic=_elastic(job),
     )
+
+
+_MODES = {"PyTorchJob": Mode.PYTORCH, "TFJob": Mode.TENSORFLOW, "MPIJob": Mode.HOROVOD}
+
+
+def _elastic(job: KubeJob) -> Elastic | None:
+    if job.workers is None:
+        return None
+    least, count, most = job.workers
+    return Elastic(workers=count, min_workers=least, max_workers=most, spot=job.is_spot)
 
 
 def node_spec(wants: PodAmounts) -> NodeSpec:

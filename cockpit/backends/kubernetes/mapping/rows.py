@@ -53,7 +53,7 @@ def row_of(job: KubeJob, number: JobId, model_of: Callable[[str], str], may: Acc
         oom=job.is_oom,
         partitions=(job.queue,) if job.queue else (),
         account=job.meta.namespace,
-        qos=job.priority_class,
+        qos=job.urgency_class,
         priority=job.priority if state is JobState.QUEUED else None,
         may=may,
         workers=job.workers,

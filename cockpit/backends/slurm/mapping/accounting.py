@@ -17,8 +17,7 @@ from cockpit.backends.slurm.mapping.records import Record, blocks, split_records
 from cockpit.backends.slurm.mapping.values import hosts
 from cockpit.model.job import ENDED, Job
 from cockpit.model.jobdetail import StepRow
-from cockpit.model.node import CardSlice
-from cockpit.model.spec import WHOLE_CARD
+from cockpit.model.node import first_cards
 from cockpit.model.usage import ReplicaTotals
 
 FIELDS = (
@@ -168,10 +167,8 @@ def with_amounts(job: Job) -> Job:
     if job.attempt is None or not job.spec.specs[0].card_milli:
         return job
     # AllocTRES has no card numbers, so the first ones are taken; only the amount is used, for GPU-hours.
-    milli = job.spec.specs[0].card_milli
-    whole = tuple(CardSlice(card, None) for card in range(milli // WHOLE_CARD))
-    rest = (CardSlice(len(whole), 0, milli % WHOLE_CARD),) if milli % WHOLE_CARD else ()
-    placement = tuple(replace(part, slices=whole + rest) for part in job.attempt.placement)
+    cards = first_cards(job.spec.specs[0].card_milli)
+    placement = tuple(replace(part, slices=cards) for part in job.attempt.placement)
     return replace(job, attempt=replace(job.attempt, placement=placement))
 
 

@@ -1,0 +1,258 @@
+"""Changes fields of a job: its time limit, its priority, and its number of pods.
+
+Each change is decided by the object as it is at that moment, and sent with its version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from cockpit.backends.kubernetes.dialects import Dialects
+from cockpit.backends.kubernetes.hold_wrapper import added_seconds
+from cockpit.backends.kubernetes.mapping.kube_jobs import KUEUE_CLASS
+from cockpit.backends.kubernetes.mapping.planning import shown_spec
+from cockpit.backends.kubernetes.priority_classes import PriorityClasses
+from cockpit.backends.kubernetes.resources import JOBS, PODS
+from cockpit.backends.kubernetes.writing import ObjectWriter, RawObject, merge_patch, refuse
+from cockpit.model.ids import JobId, job_words
+from cockpit.model.job import ENDED
+from cockpit.model.refusal import RefusalKind
+from cockpit.model.spec import JobSpec
+
+if TYPE_CHECKING:
+    from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+    from cockpit.backends.kubernetes.resources import Resource
+    from cockpit.model.asking import WantedLimit, WantedPriority
+
+_POLICY, _DEADLINE = "runPolicy", "activeDeadlineSeconds"
+_CHANGEABLE = ("time_limit_seconds", "priority", "qos", "nodes", "elastic")
+_NOT_COMPARED = frozenset({*_CHANGEABLE, "output", "mode"})
+"""Fields that an edit changes; `output` and, for kinds that have none, `mode` are what cockpit shows and in no object.
+"""
+
+
+class JobEditor:
+    """Changes fields of jobs for one user."""
+
+    def __init__(self, writer: ObjectWriter, dialects: Dialects, classes: PriorityClasses) -> None:
+        self._writer, self._dialects, self._classes = writer, dialects, classes
+
+    async def set_time_limit(self, number: JobId, resource: Resource, job: KubeJob, limit: WantedLimit) -> None:
+        refuse_ended(number, job)
+        fields = await self._dialects.patch(resource, {_DEADLINE: None})
+
+        def decide(present: RawObject) -> Mapping[str, Any]:
+            deadline = _deadline(fields, present)
+            if limit.beside and deadline is None:
+                refuse(f"Job {job_name(number, job)} has no time limit to add to.", RefusalKind.CONFLICT)
+            own = (deadline or 0) - added_seconds(job.meta)
+            return _with_limit(fields, job, number, limit.seconds + (own if limit.beside else 0))
+
+        await self._change(resource, job, decide)
+
+    async def set_priority(self, number: JobId, resource: Resource, job: KubeJob, wanted: WantedPriority) -> None:
+        """Give a job another class: for Kueue that of its label, else that of pods that do not exist yet."""
+        refuse_ended(number, job)
+        if job.queued is not None:
+            name = await self._classes.named(wanted, of_kueue=True)
+            await self._change(resource, job, lambda _: {"metadata": {"labels": {KUEUE_CLASS: name}}})
+            return
+        _refuse_pods(number, job, "The priority of a pod never changes")
+        name = await self._classes.named(wanted, of_kueue=False)
+        await self._change(resource, job, lambda present: _with_class(resource, present, name))
+
+    async def edit(self, number: JobId, resource: Resource, job: KubeJob, wanted: JobSpec) -> None:
+        """Change what differs from the job as it is shown. Refused, with the fields, where anything else differs."""
+        shown = shown_spec(job)
+        # A job of several pods without a mode of its own has none in what is shown, and needs one in a job file.
+        fixed = [
+            name for name in JobSpec.__struct_fields__ if name not in _NOT_COMPARED and _differs(shown, wanted, name)
+        ]
+        if shown.mode is not None and wanted.mode is not shown.mode:
+            fixed.append("mode")
+        if fixed:
+            what = " and no ".join(fixed)
+            message = f"Kubernetes changes no {what} of a {job.kind}: cancel it and submit a copy (clone)."
+            refuse(message, RefusalKind.INVALID)
+        refuse_ended(number, job)
+        if not any(_differs(shown, wanted, name) for name in _CHANGEABLE):
+            refuse("The edit changes nothing.", RefusalKind.INVALID)
+        is_urgency = shown.priority is not wanted.priority or shown.qos != wanted.qos
+        name = await self._class_of(number, job, shown, wanted) if is_urgency else None
+        is_longer = wanted.time_limit_seconds != shown.time_limit_seconds
+        fields = await self._dialects.patch(resource, {_DEADLINE: None}) if is_longer else {}
+
+        def decide(present: RawObject) -> Mapping[str, Any]:
+            changed = deepcopy(dict(present))
+            if is_longer:
+                _merge(changed, _with_limit(fields, job, number, wanted.time_limit_seconds))
+            if is_urgency and job.queued is not None:
+                _merge(changed, {"metadata": {"labels": {KUEUE_CLASS: name}}})
+            elif is_urgency:
+                _set_class(resource, changed, name)
+            if wanted.nodes != shown.nodes or wanted.elastic != shown.elastic:
+                _set_size(number, resource, job, changed, shown, wanted)
+            return merge_patch(present, changed)
+
+        await self._change(resource, job, decide)
+
+    async def _class_of(self, number: JobId, job: KubeJob, shown: JobSpec, wanted: JobSpec) -> str | None:
+        if job.queued is None:
+            _refuse_pods(number, job, "The priority of a pod never changes")
+        by_name = wanted.qos != shown.qos and wanted.qos is not None
+        urgency = wanted.qos if by_name and wanted.qos is not None else wanted.priority
+        return await self._classes.named(urgency, of_kueue=job.queued is not None)
+
+    async def _change(self, resource: Resource, job: KubeJob, decide: Any) -> None:  # noqa: ANN401
+        written = await self._writer.change(resource, job.meta.namespace, job.meta.name, decide)
+        if written is not None:
+            await self._writer.until_seen(written)
+
+
+def _differs(one: JobSpec, other: JobSpec, name: str) -> bool:
+    return bool(getattr(one, name) != getattr(other, name))
+
+
+def _refuse_pods(number: JobId, job: KubeJob, rule: str) -> None:
+    """Refuse the change of a pod template while there are pods of it."""
+    if job.kind == PODS.kind:
+        refuse(f"{rule}, and job {job_name(number, job)} is a pod: cancel it and submit a copy.", RefusalKind.CONFLICT)
+    if any(not pod.has_ended for pod in job.pods):
+        message = (
+            f"{rule}, and job {job_name(number, job)} has pods: hold it, which deletes them, change it, and release it."
+        )
+        refuse(message, RefusalKind.CONFLICT)
+
+
+def _deadline(fields: Mapping[str, Any], present: RawObject) -> int | None:
+    spec = present.get("spec") or {}
+    seconds = (spec if _DEADLINE in fields["spec"] else spec.get(_POLICY) or {}).get(_DEADLINE)
+    return seconds if isinstance(seconds, int) else None
+
+
+def _with_limit(fields: Mapping[str, Any], job: KubeJob, number: JobId, seconds: int) -> Mapping[str, Any]:
+    """Return the patch of the time limit. `fields`: a patch of the deadline, which shows where the kind has it."""
+    if seconds <= 0:
+        refuse(f"A time limit of {seconds} s is none; write a positive one.", RefusalKind.INVALID)
+    if job.placed and added_seconds(job.meta):
+        message = (
+            f"Job {job_name(number, job)} may be held after a failure; its wrapper keeps the time limit of its start."
+        )
+        refuse(message, RefusalKind.CONFLICT)
+    # Of a bare pod the server takes lower values only (core/v1 PodSpec, activeDeadlineSeconds).
+    limit = {_DEADLINE: seconds + added_seconds(job.meta)}
+    return {"spec": limit if _DEADLINE in fields["spec"] else {_POLICY: limit}}
+
+
+def _with_class(resource: Resource, present: RawObject, name: str | None) -> Mapping[str, Any]:
+    changed = deepcopy(dict(present))
+    _set_class(resource, changed, name)
+    return merge_patch(present, changed)
+
+
+def _set_class(resource: Resource, changed: dict[str, Any], name: str | None) -> None:
+    """Give all pod templates of an object a PriorityClass; None: that of the cluster's default."""
+    templates = list(_templates(changed.get("spec") or {}))
+    if not templates:
+        refuse(
+            f"The pods of a {resource.kind} are described by its runtime, and so is their priority.",
+            RefusalKind.INVALID,
+        )
+    for template in templates:
+        pod = template.setdefault("spec", {})
+        # The number that the server made of the old class would be refused beside another class.
+        for field in ("priorityClassName", "priority", "preemptionPolicy"):
+            pod.pop(field, None)
+        if name is not None:
+            pod["priorityClassName"] = name
+    policy = (changed["spec"].get("runPolicy") or {}).get("schedulingPolicy")
+    if policy and policy.get("priorityClass"):
+        policy["priorityClass"] = name or ""
+
+
+def _templates(value: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - any part of an object
+    """Yield the pod templates inside of a workload's spec: fields named `template` with containers."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _templates(each)
+    elif isinstance(value, dict):
+        inner = value.get("template")
+        if isinstance(inner, dict) and "containers" in (inner.get("spec") or {}):
+            yield inner
+            return
+        for each in value.values():
+            yield from _templates(each)
+
+
+def _set_size(
+    number: JobId, resource: Resource, job: KubeJob, changed: dict[str, Any], shown: JobSpec, wanted: JobSpec
+) -> None:
+    """Change how many pods a job has, in the way that its kind has for it.
+
+    1. An elastic PyTorchJob has bounds, and a number of workers that may change while it runs.
+    2. A Job runs so many pods at a time; if each has an index, it completes as many (elastic indexed Jobs).
+    3. Any other job's pods know their number, so that it changes only while there are none.
+    """
+    spec = changed["spec"]
+    if shown.elastic is not None or wanted.elastic is not None:  # step 1
+        _set_workers(spec, job, shown, wanted)
+    elif resource == JOBS:  # step 2
+        if spec.get("completionMode") == "Indexed":
+            if spec.get("completions") != spec.get("parallelism"):
+                message = (
+                    f"nodes: job {job_name(number, job)} completes {spec.get('completions')} indices in turn; their "
+                    "number stays."
+                )
+                refuse(message, RefusalKind.INVALID)
+            spec["completions"] = wanted.nodes
+        spec["parallelism"] = wanted.nodes
+    else:  # step 3
+        _refuse_pods(number, job, "Its pods know how many they are")
+        roles = _roles(spec)
+        others = sum(int(each.get("replicas", 1)) for name, each in roles.items() if name != "Worker")
+        if "Worker" not in roles or wanted.nodes <= others:
+            message = (
+                f"nodes: a {job.kind} with the roles {', '.join(roles) or 'of its runtime'} has no {wanted.nodes} pods."
+            )
+            refuse(message, RefusalKind.INVALID)
+        roles["Worker"]["replicas"] = wanted.nodes - others
+
+
+def _set_workers(spec: dict[str, Any], job: KubeJob, shown: JobSpec, wanted: JobSpec) -> None:
+    was, now = shown.elastic, wanted.elastic
+    if was is None or now is None:
+        refuse(f"elastic: a {job.kind} is elastic from its submission or never.", RefusalKind.INVALID)
+    sizes = {"workers": now.workers, "min_workers": now.min_workers, "max_workers": now.max_workers}
+    if now != replace(was, **sizes):
+        refuse("elastic: of an elastic job only workers, min_workers and max_workers change.", RefusalKind.INVALID)
+    if not 1 <= now.min_workers <= now.workers <= now.max_workers:
+        message = f"elastic: {now.workers} workers are not between {now.min_workers} and {now.max_workers}."
+        refuse(message, RefusalKind.INVALID)
+    spec["elasticPolicy"] |= {"minReplicas": now.min_workers, "maxReplicas": now.max_workers}
+    _roles(spec)["Worker"]["replicas"] = now.workers
+
+
+def _roles(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the roles of a workload with their replicas; empty where another object has them."""
+    return next((each for name, each in spec.items() if name.endswith("ReplicaSpecs") and each), {})
+
+
+def _merge(content: dict[str, Any], patch: Mapping[str, Any]) -> None:
+    for name, value in patch.items():
+        if isinstance(value, Mapping):
+            _merge(content.setdefault(name, {}), value)
+        else:
+            content[name] = value
+
+
+def job_name(number: JobId, job: KubeJob) -> str:
+    return f"{job_words(number)} ({job.meta.namespace}/{job.meta.name})"
+
+
+def refuse_ended(number: JobId, job: KubeJob) -> None:
+    if job.state in ENDED:
+        refuse(f"Job {job_name(number, job)} has ended.", RefusalKind.CONFLICT)
