@@ -82,11 +82,13 @@ class Acts:
 
     async def _change_node(self, args: messages.DrainArgs | messages.NameArgs) -> None:
         """Drain a node, or without a reason resume it."""
-        is_drain = isinstance(args, messages.DrainArgs)
-        if is_drain and args.within_seconds is not None:
+        if isinstance(args, messages.NameArgs):
+            await self._cordon(args.name, None)
+            return
+        if args.within_seconds is not None:
             message = "Kubernetes drains no node by a deadline; leave it out. `kubectl drain` evicts the pods."
             refuse(message, RefusalKind.INVALID)
-        await self._cordon(args.name, args.reason if is_drain else None)
+        await self._cordon(args.name, args.reason)
 
     async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
         """Create the objects of all jobs or of none.
