@@ -110,4 +110,49 @@ class PodsStarting(msgspec.Struct, frozen=True, cache_hash=True, tag="pods_start
     """Kubernetes' sentence about it."""
 
 
-PodReason = QueueWaits | Unschedulable | PodsNotCreated | Gated | PodsStarting
+class MemberState(StrEnum):
+    """Why a member of a gang does not run."""
+
+    NOT_CREATED = "not_created"
+    """Its controller has not created it."""
+    NO_NODE = "no_node"
+    """The scheduler finds no node for it."""
+    WOULD_FIT = "would_fit"
+    """The scheduler has a node for it, and waits for the others."""
+    NOT_CONSIDERED = "not_considered"
+    """The scheduler has not reported on it."""
+    GATED = "gated"
+    """Scheduling gates keep it back."""
+    STARTING = "starting"
+    """It has a node, and its command does not run yet."""
+
+
+class MissingMembers(msgspec.Struct, frozen=True, cache_hash=True):
+    """Members of a gang that do not run, for the same cause."""
+
+    count: int
+    state: MemberState
+    names: tuple[str, ...] = ()
+    """The names of the first of these pods; empty for pods that do not exist."""
+    role: str = ""
+    """The role of pods that do not exist, such as `Worker`; empty: it is not known."""
+    reason: Unschedulable | Gated | PodsStarting | None = None
+    """What is reported of these pods; None: no more than the state says."""
+
+
+class GangIncomplete(msgspec.Struct, frozen=True, cache_hash=True, tag="gang_incomplete"):
+    """The job's pods start together or not at all, and some of them are missing."""
+
+    gang: str
+    """The name of the pod group."""
+    least: int
+    """The number of pods without which none starts."""
+    ready: int
+    """The number of pods that have a node or have ended well."""
+    missing: tuple[MissingMembers, ...] = ()
+    """The pods that do not run, those that the scheduler refuses first."""
+    message: str = ""
+    """The scheduler's own sentence about the group; empty: it says nothing, or no more than the pods do."""
+
+
+PodReason = QueueWaits | Unschedulable | PodsNotCreated | Gated | PodsStarting | GangIncomplete

@@ -260,6 +260,17 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     """The projects whose jobs wait in this leaf of the tree."""
     bounded: tuple[str, ...] = ()
     """The resources that its tree has quotas for; no other is borrowed."""
+    by_name: bool = False
+    """Whether jobs name the queue, which is then their partition, and not their projects choose it."""
+    closed: bool = False
+    """Whether it lets no job start."""
+    alone: bool = False
+    """Of a queue at level 0: whether it has a guarantee of its own, instead of being what all queues share."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is the root of a quota tree, or a partition: neither can borrow or lend."""
+        return not self.level and not self.alone
 
 
 class QueuesShown(msgspec.Struct, frozen=True):

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from cockpit.model.pod_reasons import (
+    GangIncomplete,
     Gated,
+    MemberState,
+    MissingMembers,
     NodesExcluded,
     Obstacle,
     PodReason,
@@ -67,6 +70,8 @@ def pod_clauses(reason: PodReason) -> Iterator[str]:
             yield f"scheduling gates keep it back: {listed([safe(each) for each in reason.gates])}"
         case PodsStarting():
             yield from _starting(reason)
+        case GangIncomplete():
+            yield from _gang(reason)
 
 
 _ADMISSION: Final = {
@@ -79,6 +84,9 @@ _ADMISSION: Final = {
     "Enqueued": "waits for {} to dequeue it from queue {}",
     "Reserved": "has its quota of {} in queue {}, and waits for admission checks",
     "TimeoutBackoff": "was put back by {} into queue {}, since it did not start in time",
+    "Closed": "{} lets no job out of queue {}, which is closed",
+    "InQueue": "waits for its turn in {}'s queue {}",
+    "Quota": "does not fit into {} {}",
 }
 
 
@@ -115,3 +123,43 @@ def _starting(reason: PodsStarting) -> Iterator[str]:
     yield f"{units.counted(reason.pods, 'pod')} {words[reason.step]}{code}"
     if reason.message:
         yield safe(reason.message)
+
+
+_MEMBERS: Final = {
+    MemberState.NOT_CREATED: ("is not created", "are not created"),
+    MemberState.NO_NODE: ("has no node", "have no node"),
+    MemberState.WOULD_FIT: ("would fit", "would fit"),
+    MemberState.NOT_CONSIDERED: ("waits for the scheduler", "wait for the scheduler"),
+    MemberState.GATED: ("is kept back", "are kept back"),
+    MemberState.STARTING: ("has a node and does not run", "have a node and do not run"),
+}
+
+
+def _gang(reason: GangIncomplete) -> Iterator[str]:
+    pods, have = units.counted(reason.least, "pod"), "has" if reason.ready == 1 else "have"
+    yield f"starts with {pods} of gang {safe(reason.gang)} or not at all; {reason.ready} of them {have} a node"
+    yield from map(_missing, reason.missing)
+    if reason.message:
+        yield safe(reason.message)
+
+
+def _missing(members: MissingMembers) -> str:
+    """Return the members that lack the same, such as `2 have no node (w-2 and w-3): 20 have too little free cpu`."""
+    one, several = _MEMBERS[members.state]
+    named = listed((*members.names, *(["others"] if members.names and members.count > len(members.names) else ())))
+    which = f" ({named or safe(members.role)})" if named or members.role else ""
+    why = _why_missing(members.reason)
+    return f"{members.count} {one if members.count == 1 else several}{which}{f': {why}' if why else ''}"
+
+
+def _why_missing(reason: Unschedulable | Gated | PodsStarting | None) -> str:
+    match reason:
+        case Unschedulable():
+            nodes = f"of {units.counted(reason.nodes, 'node')} " if reason.nodes is not None else ""
+            return f"{nodes}{', '.join(map(_excluded, reason.excluded))}" if reason.excluded else safe(reason.message)
+        case Gated():
+            return listed(reason.gates)
+        case PodsStarting():
+            return ", ".join(_starting(reason))
+        case None:
+            return ""

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Final, get_args
 
 from cockpit.model.ids import Millis, NodeName
-from cockpit.model.pod_reasons import Gated, PodsNotCreated, PodsStarting, QueueWaits, Unschedulable
+from cockpit.model.pod_reasons import GangIncomplete, Gated, PodsNotCreated, PodsStarting, QueueWaits, Unschedulable
 from cockpit.model.reasons import (
     Held,
     NeverFits,
@@ -66,7 +66,7 @@ def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[st
             return tuple(_of_room(reason, now, zone))
         case SchedulerReason():
             return slurm_clauses(reason)
-        case QueueWaits() | Unschedulable() | PodsNotCreated() | Gated() | PodsStarting():
+        case QueueWaits() | Unschedulable() | PodsNotCreated() | Gated() | PodsStarting() | GangIncomplete():
             return tuple(pod_clauses(reason))
         case _:
             return _not_evaluated(reason) if isinstance(reason, NotEvaluated) else rule_clauses(reason, now, zone)

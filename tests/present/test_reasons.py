@@ -7,7 +7,10 @@ import pytest
 
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.pod_reasons import (
+    GangIncomplete,
     Gated,
+    MemberState,
+    MissingMembers,
     NodesExcluded,
     Obstacle,
     PodsNotCreated,
@@ -186,6 +189,29 @@ SENTENCES: list[tuple[Reason, str]] = [
         "was put back by KubeQueue into queue a, since it did not start in time",
     ),
     (QueueWaits("Kueue", "team-a", "Odd"), "is not admitted by Kueue in queue team-a (Odd)"),
+    (QueueWaits("Volcano", "batch", "Closed"), "Volcano lets no job out of queue batch, which is closed"),
+    (QueueWaits("Volcano", "batch", "InQueue"), "waits for its turn in Volcano's queue batch"),
+    (QueueWaits("elastic quota", "nlp", "Quota", "used"), "does not fit into elastic quota nlp; used"),
+    (
+        GangIncomplete(
+            "train",
+            4,
+            1,
+            (
+                MissingMembers(
+                    2,
+                    MemberState.NO_NODE,
+                    ("w-1", "w-2"),
+                    reason=Unschedulable(2, 4, 21, (NodesExcluded(21, Obstacle.RESOURCE, "nvidia.com/gpu"),)),
+                ),
+                MissingMembers(1, MemberState.NOT_CREATED, role="worker"),
+            ),
+        ),
+        (
+            "starts with 4 pods of gang train or not at all; 1 of them has a node; 2 have no node (w-1 and w-2): "
+            "of 21 nodes 21 have too little free nvidia.com/gpu; 1 is not created (worker)"
+        ),
+    ),
     (PodsNotCreated("PyTorchJob"), "waits for the controller of its PyTorchJob to create its pods"),
     (PodsNotCreated("Job", "quota"), "waits for the controller of its Job to create its pods; quota"),
     (Gated(("kueue.x-k8s.io/admission",)), "scheduling gates keep it back: kueue.x-k8s.io/admission"),
@@ -218,6 +244,9 @@ def test_names_in_reasons_are_escaped(hostile: str) -> None:
         Unschedulable(1, 1, None, message=hostile),
         PodsNotCreated(hostile, hostile),
         Gated((hostile,)),
+        GangIncomplete(
+            hostile, 2, 0, (MissingMembers(2, MemberState.NO_NODE, (hostile,), hostile, Gated((hostile,))),), hostile
+        ),
         QueueWaits(hostile, hostile, hostile, hostile),
         PodsStarting(StartStep.INIT, 1, hostile, hostile),
         SchedulerReason(f"ReqNodeNotAvail, UnavailableNodes:{hostile}"),

@@ -16,8 +16,8 @@ from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
 from cockpit.backends.kubernetes.quota_acts import QuotaActs
-from cockpit.backends.kubernetes.resources import NODES, Resource
-from cockpit.backends.kubernetes.submitting import manifest_of
+from cockpit.backends.kubernetes.resources import NODES, VOLCANO_COMMANDS, VOLCANO_JOBS, Resource
+from cockpit.backends.kubernetes.submitting import manifest_of, volcano_command
 from cockpit.backends.kubernetes.writing import DRY_RUN, STRICT, ObjectWriter, refuse
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.launch.checks import submission_errors
@@ -145,12 +145,18 @@ class Acts:
         if job.is_suspended or (job.state is not wanted and not (op == "suspend" and job.state is JobState.STARTING)):
             now = "suspended already" if job.is_suspended else str(job.state)
             refuse(f"Job {job_name(number, job)} is {now}, so that {op} changes nothing.", RefusalKind.CONFLICT)
-        await self._patch(resource, job, await self._dialects.patch(resource, {"suspend": True}))
+        await self._set_suspended(resource, job, wanted=True)
 
     async def _resume(self, resource: Resource, job: KubeJob, number: JobId) -> None:
         if not job.is_suspended or job.state in ENDED:
             refuse(f"Job {job_name(number, job)} is {job.state} and not suspended.", RefusalKind.CONFLICT)
-        await self._patch(resource, job, await self._dialects.patch(resource, {"suspend": False}))
+        await self._set_suspended(resource, job, wanted=False)
+
+    async def _set_suspended(self, resource: Resource, job: KubeJob, *, wanted: bool) -> None:
+        if resource == VOLCANO_JOBS:
+            await self._writer.create(VOLCANO_COMMANDS, volcano_command(job.meta, is_abort=wanted))
+        else:
+            await self._patch(resource, job, await self._dialects.patch(resource, {"suspend": wanted}))
 
     async def _cancel(self, number: JobId, grace_seconds: int | None) -> None:
         resource, job = self._find(number)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from cockpit import __version__
 from cockpit.backends.base import Asking, Connection, JobsDelta, LiveBackend, ShellSession, refuse_absent
 from cockpit.backends.kubernetes.acting import Acts, unknown
+from cockpit.backends.kubernetes.batch_view import BatchView
 from cockpit.backends.kubernetes.capabilities import CAPABILITIES, without_rights
 from cockpit.backends.kubernetes.dialects import Dialects
 from cockpit.backends.kubernetes.editing import JobEditor
@@ -83,6 +84,7 @@ class KubernetesBackend(Asking, LiveBackend):
         self._list = JobList(self._inventory, self._holds.shown, clock)
         self._watch = ClusterWatch(self._session, changes, self._list)
         self._quota = QuotaView(self._inventory, self._list)
+        self._batch = BatchView(self._inventory.schedulers, self._list)
         self._mirror = PlanningMirror(clock, name, user, state, is_same)
         self._classes = PriorityClasses(api)
         writer, dialects = ObjectWriter(api, self._inventory, changes), Dialects(api)
@@ -162,6 +164,7 @@ class KubernetesBackend(Asking, LiveBackend):
         # The scheduler's message counts nodes by cause; cockpit's own look at the nodes says how much they have free.
         if isinstance(own.reason, Unschedulable) and isinstance(judged, NotEnoughFree | NeverFits | NoEligibleNode):
             own = replace(own, reason=judged)
+        own, core = self._batch.with_quota(own, core)
         # Kubernetes' schedulers plan no starts, and most jobs have no time limit from which one would follow.
         return replace(core, explanation=own, position=own.position, forecast=forecast.Forecast(), scheduler=SCHEDULER)
 
@@ -256,7 +259,8 @@ class KubernetesBackend(Asking, LiveBackend):
         of_kueue = queue_rows(self._inventory.cluster_queues.values(), self._inventory.local_queues.values())
         tree = self._inventory.kube_queue.tree
         admin = self.capabilities.has("apply_quota") and await self._acts.quota.may_change()
-        return view.QueuesShown((*self._quota.rows(), *of_kueue), tree.name if tree is not None else "", admin)
+        rows = (*self._quota.rows(), *of_kueue, *self._batch.rows())
+        return view.QueuesShown(rows, tree.name if tree is not None else "", admin)
 
     async def _judged(self) -> InProcessBackend:
         return await self._mirror.judge(self._lists())

@@ -16,7 +16,7 @@ from cockpit.backends.kubernetes.hold_wrapper import added_seconds
 from cockpit.backends.kubernetes.mapping.kube_jobs import KUEUE_CLASS
 from cockpit.backends.kubernetes.mapping.planning import shown_spec
 from cockpit.backends.kubernetes.priority_classes import PriorityClasses
-from cockpit.backends.kubernetes.resources import JOBS, PODS
+from cockpit.backends.kubernetes.resources import JOBS, PODS, VOLCANO_JOBS
 from cockpit.backends.kubernetes.writing import ObjectWriter, RawObject, merge_patch, refuse
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.job import ENDED
@@ -43,7 +43,7 @@ class JobEditor:
 
     async def set_time_limit(self, number: JobId, resource: Resource, job: KubeJob, limit: WantedLimit) -> None:
         refuse_ended(number, job)
-        fields = await self._dialects.patch(resource, {_DEADLINE: None})
+        fields = await self._limit_of(resource)
 
         def decide(present: RawObject) -> Mapping[str, Any]:
             deadline = _deadline(fields, present)
@@ -84,7 +84,7 @@ class JobEditor:
         is_urgency = shown.priority is not wanted.priority or shown.qos != wanted.qos
         name = await self._class_of(number, job, shown, wanted) if is_urgency else None
         is_longer = wanted.time_limit_seconds != shown.time_limit_seconds
-        fields = await self._dialects.patch(resource, {_DEADLINE: None}) if is_longer else {}
+        fields = await self._limit_of(resource) if is_longer else {}
 
         def decide(present: RawObject) -> Mapping[str, Any]:
             changed = deepcopy(dict(present))
@@ -99,6 +99,13 @@ class JobEditor:
             return merge_patch(present, changed)
 
         await self._change(resource, job, decide)
+
+    async def _limit_of(self, resource: Resource) -> Mapping[str, Any]:
+        """Return a patch of the time limit, which shows where the kind has it."""
+        if resource == VOLCANO_JOBS:
+            message = "A Job of Volcano has no time limit of its own, and that of its pods cannot be changed."
+            refuse(message, RefusalKind.INVALID)
+        return await self._dialects.patch(resource, {_DEADLINE: None})
 
     async def _class_of(self, number: JobId, job: KubeJob, shown: JobSpec, wanted: JobSpec) -> str | None:
         if job.queued is None:

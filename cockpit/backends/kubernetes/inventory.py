@@ -22,6 +22,7 @@ from cockpit.backends.kubernetes.objects.node import KubeNode
 from cockpit.backends.kubernetes.objects.pod import Pod
 from cockpit.backends.kubernetes.objects.workload import Workload
 from cockpit.backends.kubernetes.resources import (
+    BATCH_SCHEDULING,
     CLUSTER_QUEUES,
     KUBE_QUEUE_KINDS,
     KUBE_QUEUES,
@@ -34,6 +35,7 @@ from cockpit.backends.kubernetes.resources import (
     WORKLOADS,
     Resource,
 )
+from cockpit.backends.kubernetes.schedulers import BatchSchedulers
 from cockpit.backends.kubernetes.wire.access import visible_namespaces
 from cockpit.backends.kubernetes.wire.discovery import served_among
 from cockpit.backends.kubernetes.wire.reflector import Pace, Reflector, keep_by_uid
@@ -81,6 +83,8 @@ class Inventory:
         """The kinds of KubeQueue that the cluster serves."""
         self.cluster_queues: dict[str, ClusterQueue] = {}
         self.local_queues: dict[str, LocalQueue] = {}
+        self.schedulers = BatchSchedulers(self._mark_owner, self._notify)
+        """What Volcano, Koordinator and scheduler-plugins keep."""
 
     async def start(self) -> None:
         """Find out what there is to read, and start to read it. Raises `CockpitError` where the server does not answer.
@@ -101,6 +105,10 @@ class Inventory:
             self._reflect_queues(resource)
         self.queue_kinds = await served_among(self._api, KUBE_QUEUE_KINDS)
         self._reflect_kube_queue()
+        for resource in await served_among(self._api, BATCH_SCHEDULING):
+            struct, changed = self.schedulers.reader(resource)
+            for namespace in self.namespaces if resource.namespaced else ("",):
+                self._reflect(resource, struct, changed, namespace)
 
     @property
     def versions(self) -> tuple[int, ...]:
@@ -145,13 +153,13 @@ class Inventory:
         if workload is not None:
             if self._job_uid(workload.metadata) != uid:
                 return None
-            kind = self._resources[uid].kind
-            turn = self._turn(uid, workload.metadata)
-            return KubeJob(kind, workload.metadata, workload, self._pods_below(uid), self._queued_below(uid), turn)
+            kind, turn = self._resources[uid].title, self._turn(uid, workload.metadata)
+            pods, queued = self._pods_below(uid), self._queued_below(uid)
+            return self._with_schedulers(KubeJob(kind, workload.metadata, workload, pods, queued, turn))
         pod = self._pods.get(uid)
         if pod is None or self._job_uid(pod.metadata) != uid or not card_milli(requested(pod.spec)):
             return None
-        return KubeJob(PODS.kind, pod.metadata, None, (pod,), self._queued.get(uid))
+        return self._with_schedulers(KubeJob(PODS.kind, pod.metadata, None, (pod,), self._queued.get(uid)))
 
     def mark(self, uid: str) -> None:
         """Have `take_changes` yield the job: something has changed that is in none of its objects."""
@@ -216,7 +224,15 @@ class Inventory:
             self._queued[owner.uid] = new
         else:
             self._queued.pop(owner.uid, None)
-        self.mark(self._job_uid(self._workloads[owner.uid].metadata) if owner.uid in self._workloads else owner.uid)
+        self._mark_owner(owner.uid)
+
+    def _mark_owner(self, uid: str) -> None:
+        """Mark the job that the workload or pod belongs to."""
+        self.mark(self._job_uid(self._workloads[uid].metadata) if uid in self._workloads else uid)
+
+    def _with_schedulers(self, job: KubeJob) -> KubeJob:
+        job.batch = self.schedulers.of(job)
+        return job
 
     def _reflect(self, resource: Resource, kind: type, changed: Callable[..., None], namespace: str) -> None:
         each = Reflector(
@@ -287,6 +303,7 @@ class Inventory:
                 if not pods:
                     del self._pods_of[owner.uid]
         self._marked.add(self._job_uid(each.metadata))
+        self.schedulers.pod_changed(old, new)
         self._notify()
 
     def _node_changed(self, old: KubeNode | None, new: KubeNode | None) -> None:

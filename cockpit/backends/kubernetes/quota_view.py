@@ -73,6 +73,7 @@ class QuotaView:
                 used={},
                 min={},
                 max={},
+                alone=True,
             )
 
     def _waiting_in(self, queue: str) -> Iterator[tuple[tuple[int, int, str], JobId]]:

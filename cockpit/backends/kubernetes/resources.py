@@ -16,10 +16,17 @@ class Resource(NamedTuple):
     kind: str
     """The name in objects, such as `PyTorchJob`."""
     namespaced: bool = True
+    titled: str = ""
+    """The name in sentences where another kind has the same one; empty: `kind`."""
 
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def title(self) -> str:
+        """The kind's name in sentences: `PyTorchJob`."""
+        return self.titled or self.kind
 
     @property
     def shown(self) -> str:
@@ -72,10 +79,28 @@ QUOTA_TREES = Resource("scheduling.sigs.k8s.io", "v1beta1", "elasticquotatrees",
 
 KUBE_QUEUE_KINDS = (QUEUE_UNITS, KUBE_QUEUES, QUOTA_TREES)
 """Kinds of KubeQueue and of Koord-Queue."""
+VOLCANO_JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job", titled="Volcano Job")
+VOLCANO_COMMANDS = Resource("bus.volcano.sh", "v1alpha1", "commands", "Command")
+VOLCANO_QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespaced=False)
+VOLCANO_POD_GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+KOORDINATOR_POD_GROUPS = Resource("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup")
+ELASTIC_QUOTAS = Resource("scheduling.x-k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota")
+KOORDINATOR_QUOTAS = Resource("scheduling.sigs.k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota")
+
+BATCH_SCHEDULING = (
+    VOLCANO_QUEUES,
+    VOLCANO_POD_GROUPS,
+    POD_GROUPS,
+    KOORDINATOR_POD_GROUPS,
+    ELASTIC_QUOTAS,
+    KOORDINATOR_QUOTAS,
+)
+"""Kinds of Volcano, Koordinator and scheduler-plugins. Two groups have a kind of the same name and meaning."""
 QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_2, CLUSTER_QUEUES, CLUSTER_QUEUES_2, LOCAL_QUEUES, LOCAL_QUEUES_2)
 """Kinds of queue managers. Of two versions of one kind the first that is served counts."""
 WORKLOADS = (
     *(PYTORCH_JOBS, TF_JOBS, MPI_JOBS, MPI_JOBS_V1, MPI_JOBS_V1ALPHA1, XGBOOST_JOBS, PADDLE_JOBS, JAX_JOBS),
-    *(TRAIN_JOBS, TRAINING_JOBS, JOB_SETS, JOBS),
+    *(TRAIN_JOBS, TRAINING_JOBS, JOB_SETS, VOLCANO_JOBS, JOBS),
 )
 """Kinds of jobs. Of two versions of one kind the first that is served counts."""

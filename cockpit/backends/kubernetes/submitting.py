@@ -8,15 +8,26 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cockpit.backends.kubernetes.hold_wrapper import wrap
 from cockpit.backends.kubernetes.mapping.kube_jobs import SUBMITTED_BY
-from cockpit.backends.kubernetes.resources import JOBS, MPI_JOBS, MPI_JOBS_V1, PYTORCH_JOBS, TF_JOBS, Resource
+from cockpit.backends.kubernetes.resources import (
+    JOBS,
+    MPI_JOBS,
+    MPI_JOBS_V1,
+    PYTORCH_JOBS,
+    TF_JOBS,
+    VOLCANO_COMMANDS,
+    VOLCANO_JOBS,
+    Resource,
+)
 from cockpit.errors import RequestRefused
 from cockpit.formats.foreign.kubernetes_jobs import write_job, write_mpi_job, write_tf_job
 from cockpit.formats.foreign.pytorchjob import write_pytorch_job
+from cockpit.formats.foreign.volcanojob import write_volcano_job
 from cockpit.model.image import HOST
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Mode
 
 if TYPE_CHECKING:
+    from cockpit.backends.kubernetes.objects.meta import ObjectMeta
     from cockpit.model.spec import JobSpec
 
 Write = Callable[["JobSpec"], dict[str, Any]]
@@ -27,6 +38,8 @@ _KINDS: Mapping[Mode, tuple[Write, tuple[Resource, ...]]] = {
     Mode.HOROVOD: (write_mpi_job, (MPI_JOBS, MPI_JOBS_V1)),
     Mode.DEEPSPEED: (write_mpi_job, (MPI_JOBS, MPI_JOBS_V1)),
 }
+_IN_VOLCANO = (write_volcano_job, VOLCANO_JOBS)
+"""The form of a distributed job where the kind of its mode is not served."""
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -42,6 +55,8 @@ def manifest_of(
         _refuse("name", f"{spec.name!r} is no name on Kubernetes: use lower-case letters, digits and hyphens")
     if spec.image == HOST:
         _refuse("image", "a pod needs an image; a Kubernetes node's own file system is none")
+    if resource == VOLCANO_JOBS and (spec.hold or spec.terminal):
+        _refuse("hold" if spec.hold else "terminal", "a Job of Volcano starts unheld, and its failed containers end")
     if spec.dependencies or spec.begin_at is not None:
         _refuse("dependencies" if spec.dependencies else "begin", "Kubernetes starts no job after others or later")
     manifest = write(spec)
@@ -58,6 +73,8 @@ def _kind(spec: JobSpec, served: Collection[Resource]) -> tuple[Resource, Write]
     """Return the kind for the job's mode, in the first of its versions that is served; a Job for a single replica."""
     write, kinds = _KINDS.get(spec.mode, (write_job, (JOBS,))) if spec.mode is not None else (write_job, (JOBS,))
     resource = next((each for each in kinds if each in served), None)
+    if resource is None and VOLCANO_JOBS in served:
+        write, resource = _IN_VOLCANO
     if resource is None:
         _refuse("mode", f"this cluster does not serve {kinds[0].shown}, which runs jobs of the mode {spec.mode}")
     if resource == JOBS and spec.nodes > 1:
@@ -65,6 +82,26 @@ def _kind(spec: JobSpec, served: Collection[Resource]) -> tuple[Resource, Write]
             "mode", "a job of several nodes needs a mode, such as pytorch, that says how its replicas find each other"
         )
     return resource, write
+
+
+def volcano_command(job: ObjectMeta, *, is_abort: bool) -> dict[str, Any]:
+    """Return the manifest of the command that has Volcano abort a job, which deletes its pods, or resume it.
+
+    Its name follows from the job, so that a command that is sent again is not carried out twice.
+    """
+    action = "AbortJob" if is_abort else "ResumeJob"
+    target = {"apiVersion": VOLCANO_JOBS.api_version, "kind": VOLCANO_JOBS.kind, "name": job.name, "uid": job.uid}
+    return {
+        "apiVersion": VOLCANO_COMMANDS.api_version,
+        "kind": VOLCANO_COMMANDS.kind,
+        "metadata": {
+            "name": f"{job.name}-{action.lower()}",
+            "namespace": job.namespace,
+            "ownerReferences": [{**target, "controller": True}],
+        },
+        "action": action,
+        "target": target,
+    }
 
 
 def _refuse(field: str, message: str) -> NoReturn:

@@ -71,7 +71,7 @@ def borrowed(row: QueueRow, resource: str) -> int | float:
     """Return the amount that the queue uses beyond its guarantee; 0 for the root and for a partition, which cannot
     borrow."""
     # The root has all there is, and what no quota bounds has no guarantee to be beyond.
-    if resource not in row.bounded or not row.level:
+    if resource not in row.bounded or row.is_shared:
         return 0
     return whole(max(0, row.used.get(resource, 0) - row.min.get(resource, 0)))
 
@@ -141,7 +141,7 @@ def row_id(row: QueueRow, path: str | None = None) -> str:
 def bar(row: QueueRow, resource: str, full: int, columns: int) -> Line:
     """Return the bar of a resource. Every part above 0 takes at least one column while there are enough columns."""
     used, guaranteed = row.used.get(resource, 0), row.min.get(resource, 0)
-    borrows = resource in row.bounded and row.level > 0
+    borrows = resource in row.bounded and not row.is_shared
     own = min(used, guaranteed) if borrows else used
     parts = (
         (OWN, OWN_ROLE, own),
@@ -184,6 +184,8 @@ def _name_cell(row: QueueRow, _: Bounds) -> Line:
     if row.kind is QueueKind.LICENCE:
         held = share(row, LICENCES)
         return name, Span(f" {held.used}/{held.max}  licence", MUTED)
+    if row.closed:
+        return name, Span("  closed", FULL_ROLE)
     return (name,) if row.kind is QueueKind.QUOTA else (name, Span("  partition", MUTED))
 
 
@@ -249,6 +251,14 @@ _RUNNING: Final = Column(
 _MAX_JOBS: Final = Column(
     "max_jobs", "MAX JOBS", "So many run at once; none: no bound", ValueKind.INTEGER, nullable=True
 )
+_STATE: Final = Column(
+    "state",
+    "STATE",
+    "closed: no job in it starts",
+    derive=lambda row, _: "closed" if row.closed else None,
+    rare=True,
+    nullable=True,
+)
 _PATH: Final = Column("path", "PATH", "Its place in the quota tree", wide=True)
 _KIND: Final = Column("kind", "KIND", "quota: a node of the quota tree; partition; licence", values=QueueKind)
 _PROJECTS: Final = Column(
@@ -287,6 +297,7 @@ QUEUES: Final = TableView(
         ),
         _RUNNING,
         _MAX_JOBS,
+        _STATE,
         *_SHARES,
         msgspec.structs.replace(
             _resource(LICENCES, "licences", "Licences"), derive=_licences, rare=True, nullable=True
@@ -383,6 +394,8 @@ def jobs_filter(row: QueueRow, below: Sequence[QueueRow]) -> str | None:
         # None and not an empty filter, which would show every job.
         return None
     # Jobs belong to the leaves; those of an inner queue are those of all leaves below.
+    if row.by_name:
+        return f"partition:{','.join(quoted(each.name) for each in below)}"
     projects = [project for each in below for project in each.projects]
     return f"project:{','.join(map(quoted, projects))}" if projects else None
 
@@ -404,12 +417,14 @@ def _verdict(row: QueueRow) -> str:
     if row.kind is not QueueKind.QUOTA:
         place = "here" if row.kind is QueueKind.PARTITION else "for it"
         return f"{units.counted(row.waiting, 'job')} wait{'s' if row.waiting == 1 else ''} {place}."
+    if row.closed:
+        return "is closed: no job in it starts until it is opened."
     borrowed = borrowed_words(row)
     if borrowed:
         return f"borrows {', '.join(borrowed)}; lenders may take it back."
     if row.waiting and row.max_jobs is not None and row.running >= row.max_jobs:
         return f"lets {units.counted(row.max_jobs, 'job')} run at a time."
-    if not row.level:
+    if row.is_shared:
         return "is what all queues share."
     return "holds no more than its own." if any(row.used.values()) else "holds nothing."
 
@@ -424,13 +439,13 @@ def _holds_words(row: QueueRow) -> Iterator[str]:
         held = share(row, resource)
         if held.used or held.min or held.max:
             bound = f" of {amount_text(resource, held.max)}" if held.max is not None else ""
-            own = f" ({amount_text(resource, held.min)} its own)" if held.min and row.level else ""
+            own = f" ({amount_text(resource, held.min)} its own)" if held.min and not row.is_shared else ""
             yield f"{amount_text(resource, held.used)}{bound} {name}{own}"
 
 
 def _lent(row: QueueRow) -> Iterator[str]:
     """Yield the guaranteed amounts that the queue does not use; none for the root, which cannot lend."""
-    for resource in RESOURCES if row.level else ():
+    for resource in () if row.is_shared else RESOURCES:
         held = share(row, resource)
         if held.min > held.used:
             yield amount_words(resource, held.min - held.used)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 import pytest
 from msgspec.structs import replace
 
+from cockpit.model.ids import Millis
 from cockpit.model.view import QueueKind, QueueRow
+from cockpit.present.columns import Context
 from cockpit.present.spans import plain
-from cockpit.present.tables.queues import QUEUES, bar, bounds_of, row_id
+from cockpit.present.tables.queues import QUEUES, bar, bounds_of, jobs_filter, queue_answer, row_id
 
 
 def queue(
@@ -20,6 +24,10 @@ def queue(
     kind = QueueKind.QUOTA if level >= 0 else QueueKind.PARTITION
     return QueueRow(kind=kind, path=path, name=path, level=max(level, 0), since=None, waiting=0, running=0,
                     used=of(used), min=of(kept), max=bounds, bounded=("gres/gpu",) if level >= 0 else ())  # fmt: skip
+
+
+def answer(row: QueueRow) -> str:
+    return "\n".join(plain(each) for each in queue_answer(row, [row], Context(now=Millis(0), zone=UTC), {}, 120))
 
 
 def drawn(row: QueueRow, full: float, columns: int = 8) -> str:
@@ -74,3 +82,28 @@ def test_the_bound_on_jobs_is_shown_beside_the_running_jobs_unless_unlimited(mos
     row = replace(queue(), running=3, max_jobs=most)
     (running,) = (column for column in QUEUES.screen if column.id == "running")
     assert plain(running.drawn(row, {}, 20)) == shown
+
+
+@pytest.mark.req("UI-06", "KU-04")
+def test_a_queue_that_stands_alone_borrows_beyond_its_own() -> None:
+    # A cluster queue of Kueue, or a quota of a namespace: nothing above it, and a guarantee of its own.
+    alone = replace(queue(6, 4, path="team-a", level=0), alone=True)
+    assert drawn(alone, 8) == "━━━━══··"
+    assert "borrows 2 cards" in answer(alone)
+
+
+@pytest.mark.req("KU-04")
+def test_a_closed_queue_says_so_in_the_list_and_in_the_panel() -> None:
+    closed = replace(queue(path="root/a"), closed=True)
+    name = next(column.cell for column in QUEUES.columns if column.id == "name")
+    assert name is not None
+    assert name.draw is not None
+    assert plain(name.draw(closed, {})) == "  a  closed"
+    assert "is closed: no job in it starts" in answer(closed)
+
+
+@pytest.mark.req("KU-04")
+def test_the_jobs_of_a_queue_that_jobs_name_are_found_by_their_partition() -> None:
+    rows = [replace(queue(path=path), name=path.rpartition("/")[2], by_name=True) for path in ("root/a", "root/a/b")]
+    assert jobs_filter(rows[0], rows) == 'partition:"a","b"'
+    assert jobs_filter(queue(path="root/a"), [queue(path="root/a")]) is None

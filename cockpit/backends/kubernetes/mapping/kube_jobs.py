@@ -9,6 +9,7 @@ from functools import cached_property
 
 from cockpit.backends.kubernetes.hold_wrapper import added_seconds, unwrapped
 from cockpit.backends.kubernetes.mapping.kube_queue import QueueTurn
+from cockpit.backends.kubernetes.mapping.membership import BatchScheduling
 from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested
 from cockpit.backends.kubernetes.objects.kube_queue import SUSPEND
 from cockpit.backends.kubernetes.objects.kueue import KueueWorkload
@@ -24,13 +25,14 @@ from cockpit.backends.kubernetes.objects.workload import (
 )
 from cockpit.model.attempt import EndCause
 from cockpit.model.ids import Millis
-from cockpit.model.job import JobState
+from cockpit.model.job import ENDED, JobState
 
 _INDEX_LABELS = (
     "training.kubeflow.org/replica-index",
     "batch.kubernetes.io/job-completion-index",
     "replica-index",
     "pytorch-replica-index",
+    "volcano.sh/task-index",
 )
 _ROLE_LABELS = (
     "training.kubeflow.org/replica-type",
@@ -38,6 +40,7 @@ _ROLE_LABELS = (
     "replica-type",
     "training-job-role",
     "mpi_role_type",
+    "volcano.sh/task-spec",
 )
 _FIRST_ROLES = ("master", "chief", "launcher", "")
 """Roles whose first pod is rank 0."""
@@ -50,6 +53,7 @@ _QUEUES = (
     "kueue.x-k8s.io/queue-name",
     "quota.scheduling.koordinator.sh/name",
     "scheduling.volcano.sh/queue-name",
+    "volcano.sh/queue-name",
     "koordinator.sh/queue-name",
 )
 """Labels and annotations that name a job's queue, by scheduler."""
@@ -71,6 +75,8 @@ class KubeJob:
         its queue manager sees it; None: it has none. `turn`: its turn in a queue of KubeQueue; None: it is in none."""
         self.kind, self.meta, self.workload, self.queued, self.turn = kind, meta, workload, queued, turn
         self.pods = sorted(pods, key=_rank_key)
+        self.batch = BatchScheduling()
+        """What is kept of it for Volcano, Koordinator and scheduler-plugins."""
 
     @cached_property
     def groups(self) -> tuple[ReplicaGroup, ...]:
@@ -112,6 +118,13 @@ class KubeJob:
         """Whether a queue of KubeQueue keeps it back."""
         return self.turn is not None and self.turn.waits and not self.placed
 
+    @property
+    def suspended_by(self) -> str:
+        """What keeps a suspended job from running, where it is not known who did that."""
+        if self.workload is not None and self.workload.now.volcano_state is not None:
+            return "AbortJob of Volcano"
+        return "its suspend annotation" if self.is_annotated else "its suspend field"
+
     @cached_property
     def placed(self) -> tuple[Pod, ...]:
         """The pods that occupy resources of nodes."""
@@ -136,16 +149,24 @@ class KubeJob:
         if self.is_suspended and not self.placed:
             return JobState.QUEUED if self.waits_until is None else JobState.SUSPENDED
         running = any(pod.now.phase == "Running" for pod in self.placed)
-        if running and (self._says_running() or self._is_divisible or not self.waiting):
+        if running and (self._says_running() or self.is_divisible or not self.waiting):
             return JobState.RUNNING
         return JobState.STARTING if self.placed else JobState.QUEUED
 
     @property
-    def _is_divisible(self) -> bool:
+    def is_live(self) -> bool:
+        """Whether it waits or runs."""
+        return self.state not in ENDED
+
+    @property
+    def is_divisible(self) -> bool:
         """Whether its pods work independently of each other, as those of a batch/v1 Job."""
         return self.kind in {"Job", "Pod"}
 
     def _says_running(self) -> bool:
+        state = self.workload.now.volcano_state if self.workload is not None else None
+        if state is not None:
+            return state.phase == "Running"
         found = condition(self.workload.now.conditions, "Running") if self.workload is not None else None
         return found is not None and found.is_true
 
@@ -159,12 +180,17 @@ class KubeJob:
             return None
         if end.type in _SUCCESS:
             return JobState.SUCCEEDED
-        return JobState.EXPIRED if _is_deadline(end) else JobState.ERROR
+        if _is_deadline(end) or (self.workload.spec.tasks and _pods_ended(self.pods) is JobState.EXPIRED):
+            # A job of Volcano has no time limit of its own: its pods have.
+            return JobState.EXPIRED
+        return JobState.ERROR
 
     @cached_property
     def _end_condition(self) -> Condition | None:
         if self.workload is None:
             return None
+        if (state := self.workload.now.volcano_state) is not None:
+            return state.end
         for each in self.workload.now.conditions or ():
             if each.type in {*_SUCCESS, "Failed"} and each.is_true:
                 return each
@@ -253,12 +279,17 @@ class KubeJob:
             return self.turn.queue
         if self.queued is not None and self.queued.spec.queue_name:
             return self.queued.spec.queue_name
+        if self.workload is not None and self.workload.spec.queue:
+            return self.workload.spec.queue
         return next(filter(None, (self.named(key) for key in _QUEUES)), "")
 
     @property
     def priority_class(self) -> str:
-        return self.pod_spec.priority_class_name or next(
-            (pod.spec.priority_class_name for pod in self.pods if pod.spec.priority_class_name), ""
+        own = self.workload.spec.priority_class_name if self.workload is not None else ""
+        return (
+            own
+            or self.pod_spec.priority_class_name
+            or next((pod.spec.priority_class_name for pod in self.pods if pod.spec.priority_class_name), "")
         )
 
     @property
@@ -369,6 +400,11 @@ def _is_deadline(end: Condition) -> bool:
     return end.reason == "DeadlineExceeded" or "longer than specified deadline" in end.message
 
 
+def role_of(pod: Pod) -> str:
+    """Return the role that the job's controller gave the pod; empty: none."""
+    return next(filter(None, map(pod.metadata.label, _ROLE_LABELS)), "")
+
+
 def _rank_key(pod: Pod) -> tuple[bool, int, datetime | str, str]:
     role = role_of(pod)
     index = next(filter(None, map(pod.metadata.label, _INDEX_LABELS)), "") or pod.metadata.annotation(_INDEX_LABELS[1])
@@ -378,11 +414,6 @@ def _rank_key(pod: Pod) -> tuple[bool, int, datetime | str, str]:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
-
-
-def role_of(pod: Pod) -> str:
-    """Return the role of a pod in its job, as its controller writes it; empty: it has none."""
-    return next(filter(None, map(pod.metadata.label, _ROLE_LABELS)), "")
 
 
 def _started(status: ContainerStatus) -> datetime | None:

@@ -55,6 +55,7 @@ def queue_rows(queues: Iterable[ClusterQueue], local: Iterable[LocalQueue]) -> I
             max=most,
             projects=tuple(sorted(set(namespaces.get(name, ())))),
             bounded=tuple(nominal),
+            alone=True,
         )
 
 

@@ -35,7 +35,6 @@ from cockpit.model.spec import WHOLE_CARD, JobSpec, Mode, NodeSpec, PriorityWord
 OUTPUT = "the logs of its pods"
 """What is shown for the file of a job's output."""
 _OTHER_PODS = "pods of no job"
-_SUSPENDED_BY = "its suspend field"
 _HOSTNAME = "kubernetes.io/hostname"
 
 
@@ -90,6 +89,7 @@ def job_record(job: KubeJob, number: JobId, placement: Placement = ()) -> Job:
     """Return a job as cockpit's own engine would keep it. `placement`: what its placed pods occupy."""
     state_now, started = job.state, job.started_at
     is_placed = bool(placement) or state_now in ENDED
+    is_held = job.is_suspended and not job.waits_in_queue and state_now is JobState.QUEUED
     failed = job.first_failure
     ends = dict(job.ends)
     return Job(
@@ -100,7 +100,7 @@ def job_record(job: KubeJob, number: JobId, placement: Placement = ()) -> Job:
         submitted_at=job.meta.created_at,
         state=state_now,
         state_since=job.ended_at or started or job.meta.created_at,
-        held_by=_SUSPENDED_BY if job.is_suspended and not job.waits_in_queue and state_now is JobState.QUEUED else "",
+        held_by=job.suspended_by if is_held else "",
         attempt=Attempt(
             number=1,
             spec_index=0,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cockpit.backends.kubernetes.mapping.elastic_quotas import quota_reason
+from cockpit.backends.kubernetes.mapping.gangs import gang_reason
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.kube_queue import queue_reason
 from cockpit.backends.kubernetes.mapping.kueue import admission_reason
 from cockpit.backends.kubernetes.mapping.nodes import card_milli
+from cockpit.backends.kubernetes.mapping.volcano import volcano_reason
 from cockpit.backends.kubernetes.mapping.waiting import waiting_reason
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import ENDED, JobState
@@ -72,8 +75,8 @@ def reason_of(job: KubeJob) -> Reason | None:
     if job.turn is not None and job.waits_in_queue:
         return queue_reason(job.turn)
     if job.is_suspended and not job.is_short_of_workers:
-        return Held(job.user or ("its suspend annotation" if job.is_annotated else "its suspend field"), None)
-    return waiting_reason(job)
+        return Held(job.user or job.suspended_by, None)
+    return volcano_reason(job) or quota_reason(job) or gang_reason(job) or waiting_reason(job)
 
 
 def _models(nodes: tuple[str, ...], model_of: Callable[[str], str]) -> tuple[str, ...]:

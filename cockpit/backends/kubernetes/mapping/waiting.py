@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
@@ -20,7 +21,7 @@ from cockpit.model.pod_reasons import (
     Unschedulable,
 )
 
-_MESSAGE = re.compile(r"(\d+)/(\d+) nodes are available:?\s*(.*?)(?:[.,] preemption: (.*?))?\.?\s*", re.DOTALL)
+_MESSAGE = re.compile(r"(\d+)/(\d+) nodes are (?:un)?available:?\s*(.*?)(?:[.,] preemption: (.*?))?\.?\s*", re.DOTALL)
 _CLAIMS = re.compile(r"[.,]?\s*(?:no new|still not able to \w+ the) claims? to deallocate\.?\s*$")
 """What the plugin of dynamic resource allocation adds to the causes of any pod since Kubernetes 1.34."""
 _CAUSE = re.compile(r"(\d+) (.+)", re.DOTALL)
@@ -63,7 +64,7 @@ def waiting_reason(job: KubeJob) -> PodReason | None:
     if refused:
         assert refused[0].unscheduled is not None
         return unschedulable(refused[0].unscheduled.message, len(refused), max(job.wanted, len(job.pods)))
-    return _starting(job)
+    return starting(job.placed)
 
 
 @lru_cache(maxsize=4096)
@@ -121,9 +122,9 @@ def _controller_words(job: KubeJob) -> str:
     return said[-1][:_LONGEST] if said and job.is_suspended else ""
 
 
-def _starting(job: KubeJob) -> PodsStarting | None:
-    """Return the step that most of the placed pods wait for."""
-    steps = [step for pod in job.placed if (step := _step(pod)) is not None]
+def starting(placed: Iterable[Pod]) -> PodsStarting | None:
+    """Return the step that most of the placed pods wait for; None: their commands run."""
+    steps = [step for pod in placed if (step := _step(pod)) is not None]
     if not steps:
         return None
     (kind, code), count = Counter((step, code) for step, code, _ in steps).most_common(1)[0]

@@ -51,8 +51,9 @@ class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
 class Condition(msgspec.Struct, frozen=True, rename="camel"):
     """A condition of an object (meta/v1 Condition, and the older forms of it)."""
 
-    type: str
-    status: str
+    type: str = ""
+    """Empty in Volcano's jobs, whose conditions are the phases that they went through."""
+    status: str = ""
     """`True`, `False` or `Unknown`."""
     reason: str = ""
     message: str = ""

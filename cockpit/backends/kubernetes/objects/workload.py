@@ -2,7 +2,8 @@
 
 Sources: batch/v1 JobSpec; kubeflow.org PyTorchJobSpec, TFJobSpec, MPIJobSpec (also v1alpha1) and RunPolicy, in the
 training operator's form and in that of arena, which has the run policy's fields beside the replicas;
-trainer.kubeflow.org TrainJobSpec; jobset.x-k8s.io JobSetSpec; kai.alibabacloud.com TrainingJobSpec.
+trainer.kubeflow.org TrainJobSpec; jobset.x-k8s.io JobSetSpec; kai.alibabacloud.com TrainingJobSpec; batch.volcano.sh
+JobSpec.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import msgspec
 
 from cockpit.backends.kubernetes.objects.meta import Condition, ObjectMeta
 from cockpit.backends.kubernetes.objects.pod import PodTemplate, Resources
+from cockpit.backends.kubernetes.objects.volcano import VolcanoState, VolcanoTask
 
 
 class ReplicaSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -109,6 +111,10 @@ class WorkloadSpec(msgspec.Struct, frozen=True, rename="camel"):
     runtime_ref: RuntimeRef | None = None
     # kai.alibabacloud.com
     et_replica_specs: Replicas | None = None
+    # batch.volcano.sh
+    tasks: tuple[VolcanoTask, ...] | None = None
+    queue: str = ""
+    priority_class_name: str = ""
 
 
 class ReplicaStatus(msgspec.Struct, frozen=True):
@@ -134,6 +140,12 @@ class WorkloadStatus(msgspec.Struct, frozen=True, rename="camel"):
     # kai.alibabacloud.com
     current_workers: tuple[str, ...] | None = None
     target_workers: tuple[str, ...] | None = None
+    state: VolcanoState | str | None = None
+    """Of a Job of Volcano: its phase."""
+
+    @property
+    def volcano_state(self) -> VolcanoState | None:
+        return self.state if isinstance(self.state, VolcanoState) else None
 
 
 NO_STATUS = WorkloadStatus()
@@ -155,12 +167,14 @@ class Workload(msgspec.Struct, frozen=True):
     @property
     def is_suspended(self) -> bool:
         """Whether its spec says that it shall have no pods."""
-        policy = self.spec.run_policy
+        policy, state = self.spec.run_policy, self.now.volcano_state
         return bool(
             self.spec.suspend
             or (policy is not None and policy.suspend)
             or self.spec.parallelism == 0
             or self.is_short_of_workers
+            # A job of Volcano has no field for it; a command sends it there.
+            or (state is not None and state.is_suspended)
         )
 
     @property
@@ -214,6 +228,8 @@ def groups_of(workload: Workload) -> tuple[ReplicaGroup, ...]:
     ):
         if replicas:
             return tuple(_of_roles(replicas, spec.elastic_policy))
+    if spec.tasks:
+        return tuple(_of_task(each) for each in spec.tasks)
     if spec.replicated_jobs:
         return tuple(_of_replicated(each) for each in spec.replicated_jobs)
     if spec.template is not None:
@@ -243,6 +259,12 @@ def _bounds(each: ReplicaSpec, elastic: ElasticPolicy | None) -> tuple[int | Non
     if elastic is not None and each.min_replicas is None and each.max_replicas is None:
         return elastic.min_replicas, elastic.max_replicas
     return each.min_replicas, each.max_replicas
+
+
+def _of_task(each: VolcanoTask) -> ReplicaGroup:
+    count = 1 if each.replicas is None else each.replicas
+    least = count if each.min_available is None else each.min_available
+    return ReplicaGroup(each.name, count, each.template or PodTemplate(), least)
 
 
 def _of_replicated(each: ReplicatedJob) -> ReplicaGroup:

@@ -1,0 +1,102 @@
+"""Which quota of a batch scheduler a job does not fit into, with figures, and who uses it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from cockpit.backends.kubernetes.mapping.elastic_quotas import MANAGER, ElasticQuotas
+from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested, tres_amounts
+from cockpit.backends.kubernetes.mapping.quota_levels import ONE, QuotaLevel, first_short
+from cockpit.backends.kubernetes.mapping.volcano import VOLCANO, parent_of
+from cockpit.backends.kubernetes.objects.volcano import VolcanoQueue
+from cockpit.model.forecast import HoldingJob
+from cockpit.model.ids import JobId
+from cockpit.model.jobrow import JobRow
+from cockpit.model.quota import RESOURCES
+from cockpit.model.reasons import QuotaFull
+
+QUOTA_WORDS = frozenset({(VOLCANO, "InQueue"), (MANAGER, "Quota")})
+"""Managers and codes of `QueueWaits` behind which a quota may be."""
+
+
+class QuotaAnswer(NamedTuple):
+    """A quota that is too small for a job at present."""
+
+    reason: QuotaFull
+    holders: tuple[JobId, ...]
+    """The jobs that use it, the largest use of the resource first."""
+
+
+class QuotaBook:
+    """The quotas of Koordinator and scheduler-plugins, and the capabilities of Volcano's queues."""
+
+    def __init__(self, quotas: ElasticQuotas, queues: Mapping[str, VolcanoQueue]) -> None:
+        self._quotas, self._queues = quotas, queues
+
+    def levels(self, job: KubeJob) -> Iterator[QuotaLevel]:
+        """Yield the queues and quotas that the job counts to, its own before those above."""
+        queue = job.batch.queue
+        seen: set[str] = set()
+        while queue is not None and queue.metadata.name not in seen:
+            seen.add(queue.metadata.name)
+            allocated, capability = queue.status.allocated or {}, queue.spec.capability or {}
+            yield QuotaLevel(queue.metadata.name, tres_amounts(allocated), tres_amounts(capability))
+            queue = self._queues.get(parent_of(queue))
+        if (place := self._quotas.of(job)) is not None:
+            yield from self._quotas.levels(place)
+
+    def answer(self, job: KubeJob, jobs: Mapping[JobId, KubeJob]) -> QuotaAnswer | None:
+        """Return the first quota that the job does not fit into; None: it fits into all of them."""
+        reason = first_short(list(self.levels(job)), dict(asked(job)))
+        if reason is None:
+            return None
+        used = {
+            number: held
+            for number, each in jobs.items()
+            if (held := _placed(each)[reason.resource]) and reason.queue in {level.path for level in self.levels(each)}
+        }
+        return QuotaAnswer(reason, tuple(sorted(used, key=lambda number: (-used[number], number))))
+
+
+def holding_job(row: JobRow) -> HoldingJob:
+    """Return a job as an answer names it."""
+    return HoldingJob(
+        job=row.id,
+        name=row.name,
+        user=row.user,
+        running=bool(row.placed_on),
+        nodes=row.nodes,
+        cpus=row.cpus,
+        memory_mib=row.memory_mib,
+        card_milli=row.card_milli,
+    )
+
+
+def asked(job: KubeJob) -> Counter[str]:
+    """Return what the job needs to start beside what its placed pods have: of pods that work independently, one's
+    request; of others, that of the least number which starts."""
+    gang = job.batch.gang
+    left = 1 if job.is_divisible and gang is None else (gang.least if gang is not None else job.wanted)
+    total: Counter[str] = Counter()
+    for group, (_, size) in zip(job.groups, job.sizes, strict=True):
+        count = min(group.least, left)
+        left -= count
+        _add(total, size, count)
+    return total if job.is_divisible else total - _placed(job)
+
+
+def _placed(job: KubeJob) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for pod in job.placed:
+        _add(total, requested(pod.spec), 1)
+    return total
+
+
+def _add(total: Counter[str], size: PodAmounts, count: int) -> None:
+    total["cpu"] += count * size.milli_cpus
+    total["mem"] += count * ONE * size.memory_mib
+    for name, number in size.others:
+        total[RESOURCES.get(name, name)] += count * ONE * number
