@@ -69,8 +69,8 @@ class FakeApi:
     """`async with FakeApi() as api`: it serves at `api.address`, without TLS, until the block ends.
 
     requests: all that were received, as method and path with query; replies: answers by the beginning of these words,
-    each given once, in order; repeats: how often each event of a watch is sent; kinds: the plural names that it serves
-    by the version of their API group, such as `/apis/batch/v1`.
+    each given once, in order; repeats: how often each event of a watch is sent; kinds: the plural names, or kinds, that
+    it serves by the version of their API group, such as `/apis/batch/v1`.
     """
 
     def __init__(self) -> None:
@@ -218,7 +218,7 @@ class FakeApi:
         """The kinds of one version of an API group."""
         if path not in self.kinds:
             return web.Response(status=404, text="404 page not found\n")
-        resources = [{"name": name, "namespaced": True} for name in self.kinds[path]]
+        resources = [_served(name) for name in self.kinds[path]]
         version = path.removeprefix("/apis/").removeprefix("/api/")
         return web.json_response({"kind": "APIResourceList", "groupVersion": version, "resources": resources})
 
@@ -331,6 +331,13 @@ def _split(path: str) -> tuple[str, str]:
     if len(parts) >= 3 and parts[-3] == "namespaces":
         return "/".join([*parts[:-3], parts[-1]]), parts[-2]
     return path, ""
+
+
+def _served(name: str) -> Object:
+    """A line of discovery, for `jobs` or for `Job`."""
+    if name[0].islower():
+        return {"name": name, "namespaced": True}
+    return {"name": f"{name.lower()}s", "kind": name, "namespaced": True}
 
 
 def _key(collection: str, name: str) -> Key:

@@ -303,7 +303,10 @@ class KubernetesBackend(Asking, LiveBackend):
         found = self._job(job)
         resource = self._inventory.resource(found.meta.uid)
         if resource is None:
-            raise unknown(job)
+            message = (
+                f"You have no right to read an object of the kind {found.kind}, so that it cannot be changed here."
+            )
+            raise RequestRefused(Refusal(RefusalKind.DENIED, message))
         return resource, found
 
     async def _ready(self) -> None:

@@ -17,6 +17,8 @@ from cockpit.errors import RequestRefused
 from cockpit.model.refusal import Refusal, RefusalKind
 
 _POLICY = "runPolicy"
+_WITHOUT_SUSPENSION = frozenset({"", "apps"})
+"""Groups of Kubernetes' own kinds that have no suspension."""
 _WORDS: Mapping[str, str] = {
     "suspend": "be suspended or held",
     "activeDeadlineSeconds": "have a time limit",
@@ -54,8 +56,9 @@ class Dialects:
 
         Raises `RequestRefused` for a field that it has nowhere.
         """
-        if resource == PODS and "suspend" in fields:
-            _refuse("A bare pod cannot be suspended; cancel it.")
+        if resource.group in _WITHOUT_SUSPENSION and "suspend" in fields:
+            kind = "bare pod" if resource == PODS else resource.kind
+            _refuse(f"A {kind} cannot be suspended; cancel it.")
         known = await self._known(resource)
         if known is None:
             inside = resource.group == KUBEFLOW

@@ -1,8 +1,8 @@
 """A copy of the objects that jobs and nodes are made of, and the jobs that changes of them concern.
 
 A job's pods belong to it directly or through other objects: TrainJob → JobSet → Job → Pod. The topmost object of a
-known kind is the job. Each change of an object marks its job; `take_changes` then puts only the marked jobs together
-anew.
+known kind is the job; pods with cards that belong to none of these are jobs by their owner (`Owners`). Each change of
+an object marks its job; `take_changes` then puts only the marked jobs together anew.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from cockpit.backends.kubernetes.objects.kueue import ClusterQueue, KueueWorkloa
 from cockpit.backends.kubernetes.objects.node import KubeNode
 from cockpit.backends.kubernetes.objects.pod import Pod
 from cockpit.backends.kubernetes.objects.workload import Workload
+from cockpit.backends.kubernetes.owners import Owner, Owners
 from cockpit.backends.kubernetes.resources import (
     BATCH_SCHEDULING,
     CLUSTER_QUEUES,
@@ -81,6 +82,9 @@ class Inventory:
         self.kube_queue = KubeQueues(self.mark)
         self.queue_kinds: frozenset[Resource] = frozenset()
         """The kinds of KubeQueue that the cluster serves."""
+        self._owners = Owners(api, self._owner_found)
+        self._watched: frozenset[tuple[str, str]] = frozenset()
+        """The groups and kinds of objects that are listed, or that own pods without being jobs."""
         self.cluster_queues: dict[str, ClusterQueue] = {}
         self.local_queues: dict[str, LocalQueue] = {}
         self.schedulers = BatchSchedulers(self._mark_owner, self._notify)
@@ -95,6 +99,7 @@ class Inventory:
         """
         self.namespaces = await visible_namespaces(self._api, self._namespace, PODS)  # step 1
         self.served = await served_among(self._api, WORKLOADS)  # step 2
+        self._watched = frozenset((each.group, each.kind) for each in (*self.served, NODES))
         for resource in (each for each in WORKLOADS if each in self.served):  # step 3
             for namespace in self.namespaces:
                 self._reflect(resource, Workload, partial(self._workload_changed, resource), namespace)
@@ -118,7 +123,7 @@ class Inventory:
     @property
     def synced(self) -> bool:
         """Whether everything has been listed once."""
-        return bool(self._reflectors) and all(each.synced for each in self._reflectors)
+        return bool(self._reflectors) and all(each.synced for each in self._reflectors) and self._owners.settled
 
     @property
     def trouble(self) -> CockpitError | None:
@@ -131,6 +136,7 @@ class Inventory:
         return {each.resource: each.absent.message for each in self._reflectors if each.absent is not None}
 
     async def stop(self) -> None:
+        await self._owners.stop()
         await self._tasks.cancel_all()
 
     @property
@@ -156,6 +162,12 @@ class Inventory:
             kind, turn = self._resources[uid].title, self._turn(uid, workload.metadata)
             pods, queued = self._pods_below(uid), self._queued_below(uid)
             return self._with_schedulers(KubeJob(kind, workload.metadata, workload, pods, queued, turn))
+        owner = self._owners.get(uid)
+        if owner is not None:
+            owned = tuple(self._pods_below(uid)) if self._job_uid(owner.meta) == uid else ()
+            # Its own end is not told: without pods it holds nothing.
+            job = KubeJob(owner.kind, owner.meta, None, owned, self._queued_below(uid))
+            return self._with_schedulers(job) if owned else None
         pod = self._pods.get(uid)
         if pod is None or self._job_uid(pod.metadata) != uid or not card_milli(requested(pod.spec)):
             return None
@@ -168,7 +180,8 @@ class Inventory:
 
     def resource(self, uid: str) -> Resource | None:
         """Return the kind of the job's own object; None for an unknown job."""
-        return self._resources.get(uid) or (PODS if uid in self._pods else None)
+        owner = self._owners.get(uid)
+        return self._resources.get(uid) or (PODS if uid in self._pods else owner.resource if owner else None)
 
     def version(self, meta: ObjectMeta) -> str | None:
         """Return the version in which a job's object, a pod or a node was last seen; None: it is not there."""
@@ -248,12 +261,41 @@ class Inventory:
         self._tasks.start(each.run(), f"the watch of {resource.shown}")
 
     def _job_uid(self, meta: ObjectMeta) -> str:
-        """Return the uid of the topmost workload that the object belongs to; its own where it belongs to none."""
+        """Return the uid of the topmost object that this one belongs to; its own where it belongs to none."""
         uid, owner = meta.uid, meta.controller
-        while owner is not None and owner.uid in self._workloads:
-            uid = owner.uid
-            owner = self._workloads[uid].metadata.controller
+        while owner is not None and (above := self._meta_of(owner.uid)) is not None:
+            uid, owner = owner.uid, above.controller
         return uid
+
+    def _meta_of(self, uid: str) -> ObjectMeta | None:
+        """Return the metadata of an object that is known; pods, too, may own others."""
+        known = self._workloads.get(uid) or self._pods.get(uid)
+        if known is not None:
+            return known.metadata
+        owner = self._owners.get(uid)
+        return owner.meta if owner is not None else None
+
+    def _seek_owner(self, meta: ObjectMeta) -> None:
+        """Read the owner that is missing above a pod with cards, if there is one.
+
+        A workload is listed in time, and its own owner is left alone: each run of a CronJob is a job of its own.
+        """
+        owner = meta.controller
+        while owner is not None and owner.api_version and (owner.group, owner.kind) not in self._watched:
+            above = self._meta_of(owner.uid)
+            if above is None:
+                self._owners.seek(owner, meta)
+                return
+            meta, owner = above, above.controller
+
+    def _owner_found(self, owner: Owner) -> None:
+        if owner.meta.controller is not None:
+            self._parts.setdefault(owner.meta.controller.uid, set()).add(owner.meta.uid)
+            self._seek_owner(owner.meta)
+        # Until now its pods were jobs of their own.
+        self._marked |= {pod.metadata.uid for pod in self._pods_below(owner.meta.uid)}
+        self._marked |= {owner.meta.uid, self._job_uid(owner.meta)} | self._parts.get(owner.meta.uid, set())
+        self._notify()
 
     def _queued_below(self, uid: str) -> KueueWorkload | None:
         """Return the job as its queue manager sees it, which may look at a part of the job, such as its JobSet."""
@@ -261,7 +303,10 @@ class Inventory:
         return own if own is not None else next(filter(None, map(self._queued_below, self._parts.get(uid, ()))), None)
 
     def _pods_below(self, uid: str) -> Iterator[Pod]:
-        yield from self._pods_of.get(uid, {}).values()
+        for pod in self._pods_of.get(uid, {}).values():
+            yield pod
+            if pod.metadata.uid in self._parts:
+                yield from self._pods_below(pod.metadata.uid)
         for part in self._parts.get(uid, ()):
             yield from self._pods_below(part)
 
@@ -304,6 +349,8 @@ class Inventory:
                     del self._pods_of[owner.uid]
         self._marked.add(self._job_uid(each.metadata))
         self.schedulers.pod_changed(old, new)
+        if new is not None and owner is not None and card_milli(requested(new.spec)):
+            self._seek_owner(new.metadata)
         self._notify()
 
     def _node_changed(self, old: KubeNode | None, new: KubeNode | None) -> None:

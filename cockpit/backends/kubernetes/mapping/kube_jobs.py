@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested
 from cockpit.backends.kubernetes.objects.kube_queue import SUSPEND
 from cockpit.backends.kubernetes.objects.kueue import KueueWorkload
 from cockpit.backends.kubernetes.objects.meta import Condition, ObjectMeta, condition, millis
-from cockpit.backends.kubernetes.objects.pod import ContainerStatus, Pod, PodSpec, StateTerminated
+from cockpit.backends.kubernetes.objects.pod import ContainerStatus, Pod, PodSpec, PodTemplate, StateTerminated
 from cockpit.backends.kubernetes.objects.workload import (
     SUSPENDED_PHASE,
     WORKER,
@@ -81,12 +81,12 @@ class KubeJob:
     @cached_property
     def groups(self) -> tuple[ReplicaGroup, ...]:
         """The roles with their templates; of a bare pod or a job without templates those of its pods."""
-        groups = groups_of(self.workload) if self.workload is not None else ()
-        if groups or not self.pods:
-            return groups
-        from cockpit.backends.kubernetes.objects.pod import PodTemplate
-
-        return (ReplicaGroup("", len(self.pods), PodTemplate(spec=self.pods[0].spec), len(self.pods)),)
+        if self.workload is None:
+            return tuple(_groups_of_pods(self.pods))
+        # The runtime of a TrainJob says what the job itself leaves open; its pods have both.
+        if self.workload.spec.runtime_ref is not None and self.pods:
+            return tuple(_groups_of_pods(self.pods))
+        return groups_of(self.workload) or tuple(_groups_of_pods(self.pods))
 
     @cached_property
     def sizes(self) -> tuple[tuple[int, PodAmounts], ...]:
@@ -161,7 +161,7 @@ class KubeJob:
     @property
     def is_divisible(self) -> bool:
         """Whether its pods work independently of each other, as those of a batch/v1 Job."""
-        return self.kind in {"Job", "Pod"}
+        return self.kind == "Job" or self.workload is None
 
     def _says_running(self) -> bool:
         state = self.workload.now.volcano_state if self.workload is not None else None
@@ -384,6 +384,17 @@ _WAITED = "job-supervisor.kube-ai.io/job-status"
 """Annotation of a TrainingJob whose least number of workers could not be had for so long."""
 _SUCCESS = frozenset({"Succeeded", "Complete", "Completed"})
 _WAITING = frozenset({JobState.QUEUED})
+
+
+def _groups_of_pods(pods: list[Pod]) -> Iterator[ReplicaGroup]:
+    """Yield pods that ask for the same as a role, in order of the first of them."""
+    alike: dict[PodAmounts, list[Pod]] = {}
+    for pod in pods:
+        # What has ended needs nothing more, unless all have.
+        if not pod.has_ended or all(each.has_ended for each in pods):
+            alike.setdefault(requested(pod.spec), []).append(pod)
+    for each in alike.values():
+        yield ReplicaGroup("", len(each), PodTemplate(spec=each[0].spec), len(each))
 
 
 def _pods_ended(pods: list[Pod]) -> JobState | None:

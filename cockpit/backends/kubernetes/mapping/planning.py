@@ -239,10 +239,20 @@ class _FreeCards:
 
 
 def _allocations(pods: Iterable[Pod], nodes: Mapping[NodeName, Node], cards: _FreeCards) -> Iterator[Allocation]:
+    """Yield what the pods occupy, one allocation for each node: the scheduler counts a job once on a node."""
+    found: dict[NodeName, Allocation] = {}
     for rank, pod in enumerate(pods):
         node = NodeName(pod.spec.node_name)
         # A node that is gone, or that the user may not see.
         if node not in nodes:
             continue
         wants = requested(pod.spec)
-        yield Allocation(rank, node, wants.cpus, wants.memory_mib, tuple(cards.take(node, card_milli(wants))))
+        before = found.get(node) or Allocation(rank, node, 0, 0)
+        found[node] = Allocation(
+            before.rank,
+            node,
+            before.cpus + wants.cpus,
+            before.memory_mib + wants.memory_mib,
+            (*before.slices, *cards.take(node, card_milli(wants))),
+        )
+    yield from found.values()

@@ -9,13 +9,19 @@ import msgspec
 from cockpit.model.ids import Millis
 
 
-class OwnerReference(msgspec.Struct, frozen=True, gc=False):
+class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The object that made this one, and with which it is deleted."""
 
     uid: str
+    api_version: str = ""
     kind: str = ""
     name: str = ""
     controller: bool = False
+
+    @property
+    def group(self) -> str:
+        """The API group of its kind; empty: the core group."""
+        return self.api_version.rpartition("/")[0]
 
 
 class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):

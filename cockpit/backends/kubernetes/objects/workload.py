@@ -13,7 +13,7 @@ from datetime import datetime
 import msgspec
 
 from cockpit.backends.kubernetes.objects.meta import Condition, ObjectMeta
-from cockpit.backends.kubernetes.objects.pod import PodTemplate, Resources
+from cockpit.backends.kubernetes.objects.pod import Container, PodSpec, PodTemplate, Resources
 from cockpit.backends.kubernetes.objects.volcano import VolcanoState, VolcanoTask
 
 
@@ -214,8 +214,7 @@ def starts_others(role: str) -> bool:
 
 
 def groups_of(workload: Workload) -> tuple[ReplicaGroup, ...]:
-    """Return the roles of a workload with their pod templates; empty where another object has the templates, as the
-    runtime of a TrainJob has."""
+    """Return the roles of a workload with their pod templates; empty where another object has the templates."""
     spec = workload.spec
     for replicas in (
         spec.pytorch_replica_specs,
@@ -235,7 +234,18 @@ def groups_of(workload: Workload) -> tuple[ReplicaGroup, ...]:
     if spec.template is not None:
         count = spec.replicas if spec.replicas is not None else _at_once(spec.parallelism, spec.completions)
         return (ReplicaGroup("", count, spec.template, count),)
+    if spec.runtime_ref is not None:
+        return (_of_trainer(spec.trainer or Trainer()),)
     return ()
+
+
+def _of_trainer(trainer: Trainer) -> ReplicaGroup:
+    """Return the nodes of a TrainJob as far as it describes them itself; the rest is in its runtime."""
+    count = 1 if trainer.num_nodes is None else trainer.num_nodes
+    container = Container(
+        image=trainer.image, command=trainer.command, args=trainer.args, resources=trainer.resources_per_node
+    )
+    return ReplicaGroup("", count, PodTemplate(spec=PodSpec(containers=(container,))), count)
 
 
 def _of_roles(replicas: Replicas, elastic: ElasticPolicy | None) -> list[ReplicaGroup]:

@@ -17,6 +17,7 @@ class ServedResource(msgspec.Struct, frozen=True):
     """A kind of object, or a subresource such as `pods/exec`."""
 
     name: str
+    kind: str = ""
     namespaced: bool = False
     verbs: tuple[str, ...] = ()
 
@@ -42,15 +43,28 @@ async def served_among(api: Api, wanted: Iterable[Resource]) -> frozenset[Resour
     return frozenset(found.values())
 
 
+async def resource_of(api: Api, api_version: str, kind: str) -> Resource | None:
+    """Return how the server calls the objects of a kind; None: it does not serve or show the kind."""
+    group, _, version = api_version.rpartition("/")
+    for each in await _resources(api, group, version):
+        if each.kind == kind and "/" not in each.name:
+            return Resource(group, version, each.name, kind, each.namespaced)
+    return None
+
+
 async def _names(api: Api, group: str, version: str) -> frozenset[str]:
+    return frozenset(each.name for each in await _resources(api, group, version))
+
+
+async def _resources(api: Api, group: str, version: str) -> tuple[ServedResource, ...]:
     path = f"/apis/{group}/{version}" if group else f"/api/{version}"
     try:
         answer = _GROUP.decode(await api.get(path))
     except ApiError as error:
         # A user without rights at all may not even see the groups; what the lists say then counts.
         if error.is_absent or error.is_forbidden:
-            return frozenset()
+            return ()
         raise
     except msgspec.DecodeError as error:
         raise Unreachable(f"The API server's answer about {path} cannot be read: {error}.") from error
-    return frozenset(each.name for each in answer.resources or ())
+    return answer.resources or ()
