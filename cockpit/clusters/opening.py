@@ -101,7 +101,8 @@ async def opened(name: str, *, typing: bool = False) -> tuple[LiveBackend, Calla
         from cockpit.backends.kubernetes.opening import open_context
         from cockpit.runtime.clock import SystemClock
 
-        return open_context(address.removeprefix(KUBE), os.environ), SystemClock().now
+        seen = own_places().state_folder / "seen"
+        return open_context(address.removeprefix(KUBE), os.environ, seen), SystemClock().now
     if address.startswith(RECORDED):
         from cockpit.backends.slurm.opening import open_recorded
 

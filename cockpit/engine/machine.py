@@ -67,6 +67,7 @@ _JOBLESS_EVENTS = frozenset(
         events.CopyRemoved,
         events.ReceiverFailed,
         events.ReceiverRecovered,
+        events.ClusterReported,
         events.EngineStarted,
         events.EngineStopAsked,
         events.EngineStopped,

@@ -507,6 +507,21 @@ class JobWarned(msgspec.Struct, frozen=True, tag="job_warned"):
     job: JobId
 
 
+class ClusterReported(msgspec.Struct, frozen=True, tag="cluster_reported", kw_only=True):
+    """Another cluster's own software reported something of a job, such as a Kubernetes Event; it is in no journal."""
+
+    job: JobId
+    about: str
+    """What it is about: `Pod train-0`."""
+    reason: str
+    """The software's word for it: `FailedScheduling`."""
+    message: str
+    by: str = ""
+    """The part of the software that reported it: `default-scheduler`."""
+    count: int = 1
+    """How often it was reported; the event's time is that of the last one."""
+
+
 class GraceEnded(msgspec.Struct, frozen=True, tag="grace_ended"):
     """A grace period ended: the remaining replicas are killed, or only the recalled workers if the job keeps
     running."""
@@ -644,6 +659,7 @@ EventBody = (
     | WaitEnded
     | GraceEnded
     | JobWarned
+    | ClusterReported
     | JobEnded
     | HoldExtended
     | HoldEnded

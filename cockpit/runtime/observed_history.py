@@ -7,6 +7,7 @@ several cockpits on the same cluster, one of them writes the file and the others
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -25,6 +26,12 @@ HEARTBEAT_MS = 60_000
 """Interval at which a line is written even if nothing happens, to show that a cockpit is still observing."""
 SILENCE_MS = 3 * HEARTBEAT_MS
 """Time without any line after which the cluster counts as not observed."""
+
+
+def history_file(folder: Path, name: str, whose: str) -> Path:
+    """Return the history file of a cluster; its hash keeps clusters of the same name apart by how they are reached."""
+    readable = "".join(each if each.isalnum() or each in "-." else "_" for each in name)[:60]
+    return folder / f"{readable}-{hashlib.sha256(whose.encode()).hexdigest()[:8]}.jsonl"
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):

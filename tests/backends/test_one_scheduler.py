@@ -67,7 +67,7 @@ async def test_engine(replaced: bool, tmp_path: Path) -> None:
     assert waits is replaced
 
 
-WRITTEN_DOWN = "backends/slurm/history.py"
+WRITTEN_DOWN = "backends/job_history.py"
 """What another scheduler was seen to have started."""
 
 

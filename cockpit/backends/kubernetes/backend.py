@@ -16,11 +16,13 @@ from msgspec.structs import replace
 
 from cockpit import __version__
 from cockpit.backends.base import Asking, Connection, JobsDelta, LiveBackend, ShellSession, refuse_absent
+from cockpit.backends.job_history import History
 from cockpit.backends.kubernetes.acting import Acts, unknown
 from cockpit.backends.kubernetes.batch_view import BatchView
 from cockpit.backends.kubernetes.capabilities import CAPABILITIES, without_rights
 from cockpit.backends.kubernetes.dialects import Dialects
 from cockpit.backends.kubernetes.editing import JobEditor
+from cockpit.backends.kubernetes.events import JobEvents, chosen
 from cockpit.backends.kubernetes.holds import Holds
 from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.job_list import JobList
@@ -48,15 +50,18 @@ from cockpit.model.reasons import Explanation, NeverFits, NoEligibleNode, NotEno
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.protocol import messages
 from cockpit.protocol.operations import SHELL
+from cockpit.runtime.observed_history import ObservedHistory
 from cockpit.runtime.offline_engine import refuse
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from random import Random
 
     from cockpit.backends.inprocess import InProcessBackend
     from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
     from cockpit.backends.kubernetes.resources import Resource
     from cockpit.backends.kubernetes.wire.api import Api
+    from cockpit.model.events import EventRecord
     from cockpit.model.operations import Operation
     from cockpit.runtime.clock import Timekeeper
 
@@ -72,9 +77,17 @@ class KubernetesBackend(Asking, LiveBackend):
     """Reads one context's cluster. Sends no request before the first operation."""
 
     def __init__(
-        self, name: str, connect: Callable[[], Api], namespace: str, clock: Timekeeper, random: Random, user: str
+        self,
+        name: str,
+        connect: Callable[[], Api],
+        namespace: str,
+        clock: Timekeeper,
+        random: Random,
+        user: str,
+        history: Path | None = None,
     ) -> None:
-        """`connect`: makes a connection; each event loop has its own. `namespace`: that of the kubeconfig's context."""
+        """`connect`: makes a connection; each event loop has its own. `namespace`: that of the kubeconfig's context.
+        `history`: the file of what was seen of jobs; None: it is forgotten when cockpit ends."""
         self._name, self._clock, self.user = name, clock, user
         api, changes = connect(), Changes()
         self._inventory = Inventory(api, namespace, random, changes.notify)
@@ -82,7 +95,9 @@ class KubernetesBackend(Asking, LiveBackend):
         self._changes, self._context = changes, api.context
         self._holds = Holds(api, self._inventory.mark)
         self._list = JobList(self._inventory, self._holds.shown, clock)
-        self._watch = ClusterWatch(self._session, changes, self._list)
+        self._history = History(ObservedHistory(history, SCHEDULER))
+        self._events = JobEvents(api, self._history)
+        self._watch = ClusterWatch(self._session, changes, self._list, self._note)
         self._quota = QuotaView(self._inventory, self._list)
         self._batch = BatchView(self._inventory.schedulers, self._list)
         self._mirror = PlanningMirror(clock, name, user, state, is_same)
@@ -144,9 +159,19 @@ class KubernetesBackend(Asking, LiveBackend):
             row=row,
             job=self._record(job),
             explanation=self._explanation(row),
-            events=(),
+            events=tuple(await self.events(job=job)),
+            waited=self._history.waited(self._record(job), self._clock.now()),
             recorded=True,
         )
+
+    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
+        """Return what Kubernetes reports of jobs, and what was seen of them while this cockpit was connected."""
+        if job is None:
+            await self._ready()
+            everything = await self._events.of_all(self._list.jobs, self._inventory.namespaces)
+            return chosen(everything, after, limit)
+        await self._row(job)
+        return chosen(await self._events.of_job(job, self._record(job), self._list.jobs.get(job)), after, limit)
 
     async def holds(self) -> list[view.HoldRow]:
         await self._ready()
@@ -219,6 +244,7 @@ class KubernetesBackend(Asking, LiveBackend):
         return self._watch.overviews(self.overview)
 
     async def close(self) -> None:
+        self._history.close()
         await self._holds.close()
         await self._replicas.close()
         await self._session.close()
@@ -316,6 +342,12 @@ class KubernetesBackend(Asking, LiveBackend):
         self._acts.served = self._inventory.served
         await self._list.settle()
         await self._holds.begin(lambda: list(self._list.jobs.values()))
+
+    def _note(self) -> None:
+        """Record what has changed since the last look."""
+        # A copy: the list of rows is changed in place.
+        gone = {job: each.row for job, each in self._list.gone.items()}
+        self._history.look(self._list.rows | gone, self._record, self._clock.now())
 
     def _explanation(self, row: JobRow) -> Explanation | None:
         """Return why the job waits, and the jobs that the scheduler looks at before it."""

@@ -19,7 +19,6 @@ CAPABILITIES = Capabilities(
         "accounts": _NO_ACCOUNTS,
         "accounting": _NOT_YET,
         "spending": _NOT_YET,
-        "events": _NOT_YET,
         "snapshot": _NOT_YET,
         "priorities": _NOT_YET,
         "requeue": _NOT_YET,

@@ -17,7 +17,7 @@ from cockpit.backends.kubernetes.mapping.kube_jobs import KUEUE_CLASS
 from cockpit.backends.kubernetes.mapping.planning import shown_spec
 from cockpit.backends.kubernetes.priority_classes import PriorityClasses
 from cockpit.backends.kubernetes.resources import JOBS, PODS, VOLCANO_JOBS
-from cockpit.backends.kubernetes.writing import ObjectWriter, RawObject, merge_patch, refuse
+from cockpit.backends.kubernetes.writing import Decide, ObjectWriter, RawObject, merge_patch, refuse
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.job import ENDED
 from cockpit.model.refusal import RefusalKind
@@ -114,7 +114,7 @@ class JobEditor:
         urgency = wanted.qos if by_name and wanted.qos is not None else wanted.priority
         return await self._classes.named(urgency, of_kueue=job.queued is not None)
 
-    async def _change(self, resource: Resource, job: KubeJob, decide: Any) -> None:  # noqa: ANN401
+    async def _change(self, resource: Resource, job: KubeJob, decide: Decide) -> None:
         written = await self._writer.change(resource, job.meta.namespace, job.meta.name, decide)
         if written is not None:
             await self._writer.until_seen(written)

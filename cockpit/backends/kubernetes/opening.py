@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from random import Random
 
 from cockpit.backends.kubernetes.backend import KubernetesBackend
@@ -10,10 +11,14 @@ from cockpit.backends.kubernetes.wire.api import Api
 from cockpit.backends.kubernetes.wire.connection import Connection
 from cockpit.backends.kubernetes.wire.kubeconfig import config_files, context_named
 from cockpit.runtime.clock import SystemClock
+from cockpit.runtime.observed_history import history_file
 
 
-def open_context(name: str, env: Mapping[str, str]) -> KubernetesBackend:
-    """Open a context. Raises `CockpitError` where the kubeconfig has no such context."""
+def open_context(name: str, env: Mapping[str, str], seen: Path | None = None) -> KubernetesBackend:
+    """Open a context. Raises `CockpitError` where the kubeconfig has no such context.
+
+    `seen`: the folder for what was seen of jobs; None: it is forgotten when cockpit ends.
+    """
     context = context_named(name, env)
     files, clock = config_files(env), SystemClock()
 
@@ -21,4 +26,5 @@ def open_context(name: str, env: Mapping[str, str]) -> KubernetesBackend:
         return Api(Connection(name, files, clock.now))
 
     chance = Random()  # noqa: S311 - spreads retries over time
-    return KubernetesBackend(name, connect, context.namespace, clock, chance, context.user)
+    history = history_file(seen, name, f"{context.server} {context.user}") if seen is not None else None
+    return KubernetesBackend(name, connect, context.namespace, clock, chance, context.user, history)

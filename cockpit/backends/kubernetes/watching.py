@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 class ClusterWatch:
     """Follows one cluster for any number of watchers."""
 
-    def __init__(self, session: Session, changes: Changes, jobs: JobList) -> None:
-        self._session, self._changes, self._list = session, changes, jobs
+    def __init__(self, session: Session, changes: Changes, jobs: JobList, note: Callable[[], None]) -> None:
+        """`note` is called after each look at the list, to record what has changed."""
+        self._session, self._changes, self._list, self._note = session, changes, jobs, note
 
     async def jobs(self, *, anything: bool) -> AsyncIterator[JobsDelta]:
         """Yield the list, then its changes. `anything`: also when something else may have changed."""
@@ -31,6 +32,7 @@ class ClusterWatch:
             seen = self._changes.count
             await self._list.settle()
             rows = {job: row for job, row in self._list.refresh().items() if is_listed(row) or job in known}
+            self._note()
             # Who saw a job live also sees that it was deleted.
             rows |= {job: gone.row for job, gone in self._list.gone.items() if job in known}
             # Rows of unchanged jobs are the same objects as before.

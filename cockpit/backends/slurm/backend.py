@@ -28,10 +28,10 @@ from cockpit.backends.base import (
     TypedLogin,
     refuse_absent,
 )
+from cockpit.backends.job_history import History
 from cockpit.backends.overviews import overview_of
 from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts, submissions
-from cockpit.backends.slurm.history import History
 from cockpit.backends.slurm.mapping import accounting, licences, rules, values
 from cockpit.backends.slurm.mapping.holding import holds
 from cockpit.backends.slurm.mapping.values import slurm_id

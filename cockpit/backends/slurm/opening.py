@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,7 @@ from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.errors import CockpitError
 from cockpit.runtime.clock import SystemClock, VirtualClock
-from cockpit.runtime.observed_history import ObservedHistory
+from cockpit.runtime.observed_history import ObservedHistory, history_file
 
 if TYPE_CHECKING:
     from cockpit.backends.base import TypedLogin
@@ -145,19 +144,13 @@ async def opened(
         answers.cache = answer_cache_for(
             f"{whose} {identity}", folders.answers, clock.now, shared=shared, trusted=trusted
         )
-        return name, ObservedHistory(_history_file(folders.history, name, whose), SLURM)
+        return name, ObservedHistory(history_file(folders.history, name, whose), SLURM)
 
     repeated = RepeatedLogin(login, answers) if login is not None else None
     backend = SlurmBackend(commands.name, commands, reading, clock, user, introduction=introduction, login=repeated)
     # Most clusters answer at once, and then the screen opens with the right name.
     await backend.introduced_within(INTRODUCTION_SECONDS)
     return backend
-
-
-def _history_file(folder: Path, name: str, whose: str) -> Path:
-    """Return the history file of a cluster; its hash keeps clusters of the same name apart by how they are reached."""
-    readable = "".join(each if each.isalnum() or each in "-." else "_" for each in name)[:60]
-    return folder / f"{readable}-{hashlib.sha256(whose.encode()).hexdigest()[:8]}.jsonl"
 
 
 def _uid(user: str) -> int:

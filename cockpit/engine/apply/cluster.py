@@ -122,6 +122,7 @@ def _(body: events.NodesChanged, state: ClusterState, record: events.EventRecord
     events.CopyRemoved,
     events.ReceiverFailed,
     events.ReceiverRecovered,
+    events.ClusterReported,
     events.EngineStarted,
     events.EngineStopAsked,
     events.EngineStopped,

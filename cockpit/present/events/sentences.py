@@ -186,8 +186,8 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.SiteFactorSet()
         ):
             return waiting_sentence(body)
-        case events.MemberPlaced() | events.BindingGivenUp():
-            return binding_sentence(body)
+        case events.MemberPlaced() | events.BindingGivenUp() | events.ClusterReported():
+            return _of_other_cluster(body)
         case (
             events.ReplicaStaged()
             | events.ReplicaStarted()
@@ -225,6 +225,14 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             return _after_running(body, at, zone)
         case _:
             assert_never(body)
+
+
+def _of_other_cluster(body: BindingEvent | events.ClusterReported) -> str:
+    """Return the sentence for what another scheduler's cluster, or a member of a fleet, says of a job."""
+    if isinstance(body, events.ClusterReported):
+        times = f" ({body.count} times)" if body.count > 1 else ""
+        return f"{safe(body.about)}: {safe(body.reason)}: {safe(body.message)}{times}"
+    return binding_sentence(body)
 
 
 def _before_running(body: _BeforeRunning, at: Millis, zone: tzinfo | None) -> str:
@@ -386,4 +394,12 @@ _AfterRunning = (
     | events.JobArchived
     | events.JobDeleted
 )
-_JobEvent = _BeforeRunning | WaitingEvent | BindingEvent | _WhileRunning | EvictionEvent | _AfterRunning
+_JobEvent = (
+    _BeforeRunning
+    | WaitingEvent
+    | BindingEvent
+    | events.ClusterReported
+    | _WhileRunning
+    | EvictionEvent
+    | _AfterRunning
+)

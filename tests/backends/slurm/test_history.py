@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.backends.slurm.history import History
+from cockpit.backends.job_history import History
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.rows import Rows
 from cockpit.model.ids import JobId, Millis, task_id

@@ -27,7 +27,7 @@ from cockpit.model.job import JobState
 from cockpit.model.view import Overview
 from cockpit.present.events.sentences import event_kind
 from cockpit.runtime.clock import VirtualClock
-from cockpit.runtime.observed_history import ObservedHistory
+from cockpit.runtime.observed_history import ObservedHistory, history_file
 from tests.backends.slurm.paper_cluster import Changeable
 from tests.backends.slurm.test_log_pieces import WithFiles
 
@@ -224,12 +224,12 @@ async def test_answers_are_shared_with_other_users_where_all_see_the_same(
 
 
 def test_the_history_of_each_way_to_a_cluster_has_its_own_file(tmp_path: Path) -> None:
-    one, other = (opening._history_file(tmp_path, "a/b c", whose) for whose in ("here ", "ssh://lab"))
+    one, other = (history_file(tmp_path, "a/b c", whose) for whose in ("here ", "ssh://lab"))
     assert one.parent == tmp_path
     assert one.name.startswith("a_b_c-")
     assert one.suffix == ".jsonl"
     assert one != other
-    assert len(opening._history_file(tmp_path, "x" * 300, "here ").name) < 100
+    assert len(history_file(tmp_path, "x" * 300, "here ").name) < 100
     assert [opening._uid(text) for text in ("slurm(64030)", "root", "")] == [64030, 0, 0]
 
 

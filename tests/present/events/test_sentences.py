@@ -61,6 +61,12 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
         "a fault was found on n1: the network interface eth0 is down",
     ),
     (
+        events.ClusterReported(
+            job=JOB, about="Pod train-0", reason="FailedScheduling", message="0/3 nodes are available", count=4
+        ),
+        "Pod train-0: FailedScheduling: 0/3 nodes are available (4 times)",
+    ),
+    (
         events.PerformanceFell(JOB, 1, Slow(rank=1, hardware_ms=95.0, e2e_ms=100.0), 0.9),
         "its iterations are slow: their hardware took 0.95 of the whole time, above 0.9 (95 of 100 ms in replica 1)",
     ),

@@ -41,9 +41,14 @@ class Listed(NamedTuple, Generic[T]):
 
 
 async def read_pages(
-    api: Api, resource: Resource, decoder: msgspec.json.Decoder[Page[T]], namespace: str = "", labels: str = ""
+    api: Api,
+    resource: Resource,
+    decoder: msgspec.json.Decoder[Page[T]],
+    namespace: str = "",
+    labels: str = "",
+    fields: str = "",
 ) -> AsyncIterator[Page[T]]:
-    """Yield the pages of a list. `labels`: a label selector; empty: all objects.
+    """Yield the pages of a list. `labels`, `fields`: selectors; empty: all objects.
 
     Raises `ApiError` with `is_expired` where the list takes longer than the server remembers its version.
     """
@@ -53,6 +58,7 @@ async def read_pages(
         query = [("limit", str(PAGE))]
         query += [("continue", after)] if after else []
         query += [("labelSelector", labels)] if labels else []
+        query += [("fieldSelector", fields)] if fields else []
         page = decode_answer(await api.get(resource.path(namespace), query), decoder, resource)
         yield page
         after = page.metadata.continue_
@@ -63,13 +69,18 @@ async def read_pages(
 
 
 async def read_list(
-    api: Api, resource: Resource, decoder: msgspec.json.Decoder[Page[T]], namespace: str = "", labels: str = ""
+    api: Api,
+    resource: Resource,
+    decoder: msgspec.json.Decoder[Page[T]],
+    namespace: str = "",
+    labels: str = "",
+    fields: str = "",
 ) -> Listed[T]:
     """Return a whole list. A list that expired while it was read is read once more."""
     for last in (False, True):
         items: list[T] = []
         try:
-            async for page in read_pages(api, resource, decoder, namespace, labels):
+            async for page in read_pages(api, resource, decoder, namespace, labels, fields):
                 items += page.items or ()
                 version = page.metadata.resource_version
             return Listed(items, version)

@@ -1,4 +1,6 @@
-"""Records what happens to jobs by comparing each list with the one before it, because Slurm itself keeps no events."""
+"""Records what happens to jobs by comparing each list with the one before it, for clusters that keep no
+events of their own.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ def _ids(job: Job) -> set[JobId]:
 
 
 def _events_of_row(row: JobRow, before: Mapping[JobId, JobRow], job_of: JobOf, now: Millis) -> Iterator[Happened]:
-    """Yield the events of a changed row, each at the time that Slurm reports, else now."""
+    """Yield the events of a changed row, each at the time that the cluster reports, else now."""
     old = before.get(row.id)
     if old is None and row.array is not None and not row.tasks:
         # A task that has just started was part of the array's pending record before.
