@@ -5,7 +5,7 @@ What is changed in the fields of a job is in `editing`; what is sent to the serv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,10 +15,11 @@ from cockpit.backends.kubernetes.editing import JobEditor, job_name, refuse_ende
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
+from cockpit.backends.kubernetes.queue_acts import QueueActs
 from cockpit.backends.kubernetes.quota_acts import QuotaActs
-from cockpit.backends.kubernetes.resources import NODES, VOLCANO_COMMANDS, VOLCANO_JOBS, Resource
-from cockpit.backends.kubernetes.submitting import manifest_of, volcano_command
-from cockpit.backends.kubernetes.writing import DRY_RUN, STRICT, ObjectWriter, refuse
+from cockpit.backends.kubernetes.resources import NODES, Resource
+from cockpit.backends.kubernetes.submitting import manifest_of
+from cockpit.backends.kubernetes.writing import ObjectWriter, refuse
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.launch.checks import submission_errors
 from cockpit.model.ids import JobId, job_words
@@ -55,7 +56,7 @@ class Acts:
         """The user's name on the cluster, which submitted jobs are annotated with."""
         self.served: frozenset[Resource] = frozenset()
         """The kinds of jobs that the cluster serves."""
-        self.quota = quota
+        self.quota, self.queue = quota, QueueActs(writer, dialects)
 
     async def act(self, args: msgspec.Struct, op: str) -> object:
         """Carry out an operation and return its answer. Raises `RequestRefused`."""
@@ -99,8 +100,7 @@ class Acts:
         3. Create them. If one is refused after all, delete those before it.
         """
         manifests = await self._manifests(specs)  # step 1
-        for resource, manifest in manifests:  # step 2
-            await self._writer.create(resource, manifest, (STRICT, DRY_RUN))
+        manifests = [(kind, await self.queue.accepted(kind, each)) for kind, each in manifests]  # step 2
         created: list[tuple[Resource, ObjectMeta]] = []
         for resource, manifest in manifests:  # step 3
             try:
@@ -121,7 +121,8 @@ class Acts:
                 # A field beyond its bounds may have no form in a manifest.
                 if not wrong:
                     resource, manifest = manifest_of(spec, self.served, self._namespace, self.user)
-                    manifests.append((resource, await self._dialects.arranged(resource, manifest)))
+                    arranged = await self._dialects.arranged(resource, manifest)
+                    manifests.append((resource, self.queue.enqueued(resource, arranged, spec)))
             except RequestRefused as error:
                 wrong = [error.refusal.message]
             errors += [f"jobs[{place}].{each}" for each in wrong]
@@ -141,22 +142,22 @@ class Acts:
             await self._resume(resource, job, number)
 
     async def _suspend(self, resource: Resource, job: KubeJob, number: JobId, op: str) -> None:
+        if op == "hold" and job.waits_in_queue and not job.is_held:
+            await self.queue.set_held(job, number, held=True)
+            return
         wanted = JobState.QUEUED if op == "hold" else JobState.RUNNING
         if job.is_suspended or (job.state is not wanted and not (op == "suspend" and job.state is JobState.STARTING)):
             now = "suspended already" if job.is_suspended else str(job.state)
             refuse(f"Job {job_name(number, job)} is {now}, so that {op} changes nothing.", RefusalKind.CONFLICT)
-        await self._set_suspended(resource, job, wanted=True)
+        await self.queue.set_suspended(resource, job, suspended=True)
 
     async def _resume(self, resource: Resource, job: KubeJob, number: JobId) -> None:
+        if job.waits_in_queue and job.state not in ENDED:
+            await self.queue.set_held(job, number, held=False)
+            return
         if not job.is_suspended or job.state in ENDED:
             refuse(f"Job {job_name(number, job)} is {job.state} and not suspended.", RefusalKind.CONFLICT)
-        await self._set_suspended(resource, job, wanted=False)
-
-    async def _set_suspended(self, resource: Resource, job: KubeJob, *, wanted: bool) -> None:
-        if resource == VOLCANO_JOBS:
-            await self._writer.create(VOLCANO_COMMANDS, volcano_command(job.meta, is_abort=wanted))
-        else:
-            await self._patch(resource, job, await self._dialects.patch(resource, {"suspend": wanted}))
+        await self.queue.set_suspended(resource, job, suspended=False)
 
     async def _cancel(self, number: JobId, grace_seconds: int | None) -> None:
         resource, job = self._find(number)
@@ -173,10 +174,6 @@ class Acts:
             "metadata": {"annotations": {DRAINED_BECAUSE: reason}},
         }
         await self._writer.until_seen(await self._writer.patch(NODES, "", node, patch))
-
-    async def _patch(self, resource: Resource, job: KubeJob, patch: Mapping[str, Any]) -> None:
-        written = await self._writer.patch(resource, job.meta.namespace, job.meta.name, patch)
-        await self._writer.until_seen(written)
 
 
 def unknown(job: JobId) -> RequestRefused:

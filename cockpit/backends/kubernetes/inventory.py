@@ -135,6 +135,11 @@ class Inventory:
         """Why objects of a kind are not there for this user, in the server's words."""
         return {each.resource: each.absent.message for each in self._reflectors if each.absent is not None}
 
+    @property
+    def takes_jobs_of(self) -> Callable[[str], bool] | None:
+        """Whether KubeQueue has a queue for the jobs of a namespace; None: the cluster has no KubeQueue."""
+        return self.kube_queue.takes_jobs_of if QUEUE_UNITS in (self.queue_kinds or ()) else None
+
     async def stop(self) -> None:
         await self._owners.stop()
         await self._tasks.cancel_all()
@@ -184,9 +189,12 @@ class Inventory:
         return self._resources.get(uid) or (PODS if uid in self._pods else owner.resource if owner else None)
 
     def version(self, meta: ObjectMeta) -> str | None:
-        """Return the version in which a job's object, a pod or a node was last seen; None: it is not there."""
+        """Return the version in which an object of these was last seen: of a job, a pod, a node, KubeQueue; None: it
+        is not there."""
         uid = meta.uid
-        found = self._workloads.get(uid) or self._pods.get(uid) or self.nodes.get(meta.name)
+        found = (
+            self._workloads.get(uid) or self._pods.get(uid) or self.kube_queue.find(uid) or self.nodes.get(meta.name)
+        )
         return found.metadata.resource_version if found is not None and found.metadata.uid == uid else None
 
     def is_read(self, meta: ObjectMeta) -> bool:

@@ -13,6 +13,7 @@ from cockpit.backends.kubernetes.mapping.kube_queue import QueueTurn, queue_name
 from cockpit.backends.kubernetes.mapping.quota import QuotaLeaves
 from cockpit.backends.kubernetes.mapping.quota_tree import tree_of
 from cockpit.backends.kubernetes.objects.kube_queue import SUSPEND, ElasticQuotaTree, KubeQueue, QueueUnit
+from cockpit.sched.rules.quotas import NO_LEAF
 
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.objects.meta import ObjectMeta
@@ -48,6 +49,7 @@ class KubeQueues:
         """Grows with each change."""
         self.queues: dict[str, KubeQueue] = {}
         """The queues by uid."""
+        self._by_uid: dict[str, QueueUnit] = {}
         self._units: dict[JobKey, QueueUnit] = {}
         self._jobs: dict[JobKey, str] = {}
         """The uids of the workloads."""
@@ -76,6 +78,15 @@ class KubeQueues:
         leaf = self.leaves.of(meta.namespace, lambda key: _label(unit, meta, key))
         return QueueTurn(unit, queue_name(unit, meta.namespace, leaf, self.queues.values()), leaf)
 
+    def find(self, uid: str) -> QueueUnit | ElasticQuotaTree | None:
+        """Return the queue unit or quota tree with this uid."""
+        return self._by_uid.get(uid) or self.trees.get(uid)
+
+    def takes_jobs_of(self, namespace: str) -> bool:
+        """Return whether there is a queue for the jobs of a namespace, as far as the user may see the queues."""
+        has_queue = any(each.metadata.namespace == namespace for each in self.queues.values())
+        return has_queue or self.leaves.quotas.leaf(namespace) != NO_LEAF
+
     def note_job(self, resource: Resource, meta: ObjectMeta, *, present: bool) -> None:
         """Note that there is this job, or no longer is."""
         key = JobKey(resource.group, resource.kind, meta.namespace, meta.name)
@@ -87,6 +98,10 @@ class KubeQueues:
 
     def unit_changed(self, old: QueueUnit | None, new: QueueUnit | None) -> None:
         self.version += 1
+        if old is not None:
+            self._by_uid.pop(old.metadata.uid, None)
+        if new is not None:
+            self._by_uid[new.metadata.uid] = new
         for each in (old, new):
             if each is None or (key := _key(each)) is None:
                 continue

@@ -81,7 +81,9 @@ class QuotaActs:
         if present is None:
             message = "There is no quota tree; `cockpit quota apply FILE` applies one."
             refuse(message, RefusalKind.NOT_FOUND)
-        await self._writer.delete(QUOTA_TREES, msgspec.convert(present["metadata"], ObjectMeta))
+        meta = msgspec.convert(present["metadata"], ObjectMeta)
+        await self._writer.delete(QUOTA_TREES, meta)
+        await self._writer.until_other(meta)
 
     async def _present(self) -> dict[str, Any] | None:
         """Return the oldest tree, which is the one in force; None: there is none."""
@@ -93,7 +95,8 @@ class QuotaActs:
         return min(trees, key=lambda each: (each["metadata"]["creationTimestamp"], _name(each)), default=None)
 
     async def _create(self, tree: QuotaTree) -> None:
-        await self._writer.create(QUOTA_TREES, manifest_of_tree(tree))  # step 2
+        written = await self._writer.create(QUOTA_TREES, manifest_of_tree(tree))  # step 2
+        await self._writer.until_seen(written)
 
     async def _replace(self, tree: QuotaTree, present: dict[str, Any]) -> None:
         present_root = (present.get("spec") or {}).get("root") or {}
@@ -102,7 +105,8 @@ class QuotaActs:
             return
         version = {"resourceVersion": present["metadata"]["resourceVersion"]}
         patch = {"metadata": version, "spec": {"root": change}}
-        await self._writer.patch(QUOTA_TREES, TREE_NAMESPACE, tree.name, patch)  # step 3
+        written = await self._writer.patch(QUOTA_TREES, TREE_NAMESPACE, tree.name, patch)  # step 3
+        await self._writer.until_seen(written)
 
 
 def _name(tree: dict[str, Any]) -> str:

@@ -79,7 +79,9 @@ class QuotaView:
     def _waiting_in(self, queue: str) -> Iterator[tuple[tuple[int, int, str], JobId]]:
         """Yield the jobs that wait in a queue, each with the key by which the queue is ordered."""
         for number, job in self._jobs.jobs.items():
-            if job.turn is not None and job.turn.queue == queue and job.waits_in_queue and job.state not in ENDED:
+            if job.turn is None or job.turn.queue != queue or job.turn.is_held:
+                continue
+            if job.waits_in_queue and job.state not in ENDED:
                 yield job.turn.order(job.meta.created_at, job.meta.name), number
 
     def _counted(self) -> QuotaUse | None:

@@ -125,6 +125,11 @@ class KubeJob:
             return "AbortJob of Volcano"
         return "its suspend annotation" if self.is_annotated else "its suspend field"
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a user keeps it from starting."""
+        return self.turn.is_held if self.turn is not None and self.waits_in_queue else self.is_suspended
+
     @cached_property
     def placed(self) -> tuple[Pod, ...]:
         """The pods that occupy resources of nodes."""

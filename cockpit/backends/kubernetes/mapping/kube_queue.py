@@ -10,6 +10,7 @@ from cockpit.backends.kubernetes.objects.kube_queue import KubeQueue, QueueUnit
 from cockpit.model.ids import Millis
 from cockpit.model.pod_reasons import QueueWaits
 from cockpit.model.quota import SEPARATOR
+from cockpit.model.reasons import Held
 
 KUBE_QUEUE = "KubeQueue"
 QUOTA_LABELS = ("quota.scheduling.alibabacloud.com/name", "quota.scheduling.koordinator.sh/name")
@@ -38,8 +39,12 @@ class QueueTurn(NamedTuple):
     @property
     def waits(self) -> bool:
         """Whether the queue keeps the job back. Unknown phases count as such: new ones are those before the start."""
-        unit = self.unit
-        return unit is None or unit.spec.active is False or unit.phase not in _DEQUEUED
+        return self.unit is None or self.is_held or self.unit.phase not in _DEQUEUED
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a user keeps it from having its turn."""
+        return self.unit is not None and self.unit.spec.active is False
 
     @property
     def priority(self) -> int | None:
@@ -56,12 +61,12 @@ class QueueTurn(NamedTuple):
         return -(self.priority or 0), since, meta.name if meta is not None else name
 
 
-def queue_reason(turn: QueueTurn) -> QueueWaits:
+def queue_reason(turn: QueueTurn) -> QueueWaits | Held:
     """Return why the queue keeps the job back, in KubeQueue's words."""
     if turn.unit is None:
         return QueueWaits(KUBE_QUEUE, turn.queue)
-    if turn.unit.spec.active is False:
-        return QueueWaits(KUBE_QUEUE, turn.queue, "Inactive", "its queue unit is held (spec.active is false)")
+    if turn.is_held:
+        return Held("its queue unit", None)
     return QueueWaits(KUBE_QUEUE, turn.queue, turn.unit.phase or "Enqueued", turn.unit.message[:_LONGEST])
 
 

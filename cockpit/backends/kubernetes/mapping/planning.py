@@ -89,7 +89,6 @@ def job_record(job: KubeJob, number: JobId, placement: Placement = ()) -> Job:
     """Return a job as cockpit's own engine would keep it. `placement`: what its placed pods occupy."""
     state_now, started = job.state, job.started_at
     is_placed = bool(placement) or state_now in ENDED
-    is_held = job.is_suspended and not job.waits_in_queue and state_now is JobState.QUEUED
     failed = job.first_failure
     ends = dict(job.ends)
     return Job(
@@ -100,7 +99,7 @@ def job_record(job: KubeJob, number: JobId, placement: Placement = ()) -> Job:
         submitted_at=job.meta.created_at,
         state=state_now,
         state_since=job.ended_at or started or job.meta.created_at,
-        held_by=job.suspended_by if is_held else "",
+        held_by=job.suspended_by if job.is_held and state_now is JobState.QUEUED else "",
         attempt=Attempt(
             number=1,
             spec_index=0,

@@ -41,6 +41,8 @@ class Status(msgspec.Struct, frozen=True):
 
 
 _DECODER = msgspec.json.Decoder(Status)
+_STRICT = "strict decoding error"
+"""How a server begins what it says of unknown fields (`fieldValidation=Strict`)."""
 
 
 class ApiError(CockpitError):
@@ -49,7 +51,9 @@ class ApiError(CockpitError):
     def __init__(self, code: int, reason: str, message: str, details: StatusDetails | None = None) -> None:
         """`reason`: the server's word for the error, such as `Forbidden` or `Expired`; `message`: its sentence."""
         self.code, self.reason, self.details = code, reason, details
-        self.message = visible(message, _LONGEST)
+        # Before this, an answer to a patch repeats the whole object.
+        start = max(0, message.find(_STRICT)) if len(message) > _LONGEST else 0
+        self.message = visible(message[start:], _LONGEST)
         super().__init__(f"The API server refuses this ({code} {reason}): {self.message}")
 
     @property
