@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.engine.access import Actor
-from cockpit.engine.machine import Machine
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import UserName, job_words
 from cockpit.model.job import Submitter
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from cockpit.engine.effects import Effect, KeepContainer, StartReplica
-    from cockpit.engine.state import ClusterState
+    from cockpit.engine.machine import Machine
     from cockpit.model.ids import ReplicaId
     from cockpit.model.job import Job
     from cockpit.model.staging import StagedCopy
@@ -73,11 +72,11 @@ def refuse(message: str) -> NoReturn:
     raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, message))
 
 
-async def offline_engine(state: ClusterState, ended: Sequence[Job], clock: Timekeeper, cluster: str) -> Engine:
-    """Make an engine over `state`. `ended`: the jobs that only accounting has, oldest first."""
+async def offline_engine(machine: Machine, ended: Sequence[Job], clock: Timekeeper, cluster: str) -> Engine:
+    """Make an engine over the machine's state. `ended`: the jobs that only accounting has, oldest first."""
     journal = MemoryJournal(ended_kept=max(1, len(ended)))
     await journal.record_ended(ended)
-    host = Host(Machine(state), journal, lambda _: NoContainers(), clock, SETTINGS)
+    host = Host(machine, journal, lambda _: NoContainers(), clock, SETTINGS)
     return Engine(host=host, state_folder=NOWHERE, socket=NOWHERE, system=True, cluster=cluster)
 
 

@@ -162,7 +162,7 @@ async def _serve(each_second: int) -> None:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)  # noqa: T201 - read by the figure
-    await _change(*kinds.values(), each_second)
+    await _change(kinds["/api/v1/pods"], kinds["/api/v1/nodes"], each_second)
     await asyncio.Event().wait()
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
@@ -37,7 +38,7 @@ async def test_jobs_of_another_scheduler_are_planned_and_not_started() -> None:
     state.nodes[NodeName("n1")] = a_node(cpus=8)
     state.jobs |= {JobId(each): a_job(each) for each in (1, 2)}
     ended = [a_job(each, state=JobState.SUCCEEDED, ended_at=NOON) for each in (7, 8, 9)]
-    engine = await offline_engine(state, ended, VirtualClock(Millis(NOON + 1)), "lab")
+    engine = await offline_engine(Machine(state), ended, VirtualClock(Millis(NOON + 1)), "lab")
     assert [job.id for job in await engine.host.journal.ended_jobs(limit=9)] == [9, 8, 7], "none is forgotten"
     assert (engine.cluster, engine.system) == ("lab", True)
     await look(engine)
@@ -47,7 +48,7 @@ async def test_jobs_of_another_scheduler_are_planned_and_not_started() -> None:
     assert {job.state for job in engine.host.machine.state.jobs.values()} == {JobState.QUEUED}
     await look(engine)
     assert engine.host.plan is not plan
-    await offline_engine(ClusterState(), [], VirtualClock(NOON), "empty")
+    await offline_engine(Machine(ClusterState()), [], VirtualClock(NOON), "empty")
 
 
 async def test_containers_of_another_scheduler_cannot_be_entered() -> None:

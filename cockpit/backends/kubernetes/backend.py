@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -27,7 +27,6 @@ from cockpit.backends.kubernetes.holds import Holds
 from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.job_list import JobList
 from cockpit.backends.kubernetes.mapping.kueue import queue_rows
-from cockpit.backends.kubernetes.mapping.nodes import node_of
 from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, shown_job, state
 from cockpit.backends.kubernetes.priority_classes import PriorityClasses
 from cockpit.backends.kubernetes.quota_acts import QuotaActs
@@ -136,8 +135,7 @@ class KubernetesBackend(Asking, LiveBackend):
 
     async def overview(self) -> view.Overview:
         await self._ready()
-        nodes = [node_of(each) for each in self._inventory.nodes.values()]
-        shown = overview_of(self._name, self._list.refresh().values(), nodes)
+        shown = overview_of(self._name, self._list.refresh().values(), self._inventory.shown_nodes())
         return replace(shown, trouble=self._trouble, admin=False)
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
@@ -255,6 +253,8 @@ class KubernetesBackend(Asking, LiveBackend):
         await self._ready()
         if op == "queues":
             return msgspec.convert(await self._queues(), answer, from_attributes=True)
+        if op == "nodes":
+            return cast("T", await self._mirror.nodes(self._lists()))
         return await (await self._mirror.look_at(self._lists())).read(op, args, answer)
 
     async def read_pieces(self, op: str, args: msgspec.Struct) -> Sequence[bytes | msgspec.Raw]:
@@ -295,7 +295,8 @@ class KubernetesBackend(Asking, LiveBackend):
         self._list.refresh()
         return ClusterLists(
             self._clock.now(),
-            self._inventory.nodes,
+            # A copy, since the state may be made of it in a thread.
+            dict(self._inventory.nodes),
             dict(sorted(self._list.jobs.items())),
             tuple(self._inventory.other_pods()),
             quota=self._inventory.kube_queue.tree,

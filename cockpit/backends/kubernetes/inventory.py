@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cockpit.backends.kubernetes.kube_queue import TREE_NAMESPACE, KubeQueues
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
-from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE, card_milli
+from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE, card_milli, node_of
 from cockpit.backends.kubernetes.mapping.quantities import requested
 from cockpit.backends.kubernetes.objects.kube_queue import ElasticQuotaTree, KubeQueue, QueueUnit
 from cockpit.backends.kubernetes.objects.kueue import ClusterQueue, KueueWorkload, LocalQueue
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from cockpit.backends.kubernetes.objects.meta import ObjectMeta
     from cockpit.backends.kubernetes.wire.api import Api
     from cockpit.errors import CockpitError
+    from cockpit.model.node import Node
 
 
 class Inventory:
@@ -57,6 +58,8 @@ class Inventory:
     def __init__(self, api: Api, namespace: str, random: Random, changed: Callable[[], None]) -> None:
         """`namespace`: that of the kubeconfig's context. `changed` is called after each change of anything."""
         self._api, self._namespace, self._notify = api, namespace, changed
+        self.moved: Callable[[], None] = lambda: None
+        """Called when `synced`, `trouble` or `absent` may have changed."""
         self._pace = Pace(asyncio.Semaphore(1), random)
         self._tasks = Tasks()
         self._reflectors: list[Reflector[Any]] = []
@@ -66,6 +69,8 @@ class Inventory:
         """The kinds of jobs that the cluster serves."""
         self.nodes: dict[str, KubeNode] = {}
         """The nodes by name."""
+        self._shown_nodes: tuple[int, list[Node]] = (-1, [])
+        """The nodes as cockpit shows them, and of which version."""
         self.nodes_version = 0
         """Grows with each change of a node other than its heartbeat."""
         self.pods_version = 0
@@ -73,6 +78,8 @@ class Inventory:
         self._resources: dict[str, Resource] = {}
         self._workloads: dict[str, Workload] = {}
         self._pods: dict[str, Pod] = {}
+        self._without_cards: dict[str, Pod] = {}
+        """The placed pods that request no card."""
         self._pods_of: dict[str, dict[str, Pod]] = {}
         self._parts: dict[str, set[str]] = {}
         """The workloads that another workload controls, by its uid."""
@@ -140,6 +147,13 @@ class Inventory:
         """Whether KubeQueue has a queue for the jobs of a namespace; None: the cluster has no KubeQueue."""
         return self.kube_queue.takes_jobs_of if QUEUE_UNITS in (self.queue_kinds or ()) else None
 
+    def shown_nodes(self) -> list[Node]:
+        """Return the nodes as cockpit shows them."""
+        # The header is computed with each change of a pod; nodes change seldom.
+        if self._shown_nodes[0] != self.nodes_version:
+            self._shown_nodes = self.nodes_version, [node_of(each) for each in self.nodes.values()]
+        return self._shown_nodes[1]
+
     async def stop(self) -> None:
         await self._owners.stop()
         await self._tasks.cancel_all()
@@ -203,9 +217,13 @@ class Inventory:
 
     def other_pods(self) -> Iterator[Pod]:
         """Yield the placed pods that belong to no job: what runs on nodes beside the jobs."""
-        for uid, pod in self._pods.items():
-            if pod.is_placed and self._job_uid(pod.metadata) == uid and not card_milli(requested(pod.spec)):
+        for uid, pod in self._without_cards.items():
+            if self._job_uid(pod.metadata) == uid:
                 yield pod
+
+    def _has_moved(self) -> None:
+        self.moved()
+        self._notify()
 
     def _reflect_queues(self, resource: Resource) -> None:
         """Read a kind of the queue manager."""
@@ -263,7 +281,7 @@ class Inventory:
             changed=changed,
             pace=self._pace,
             namespace=namespace,
-            moved=self._notify,
+            moved=self._has_moved,
         )
         self._reflectors.append(each)
         self._tasks.start(each.run(), f"the watch of {resource.shown}")
@@ -347,6 +365,10 @@ class Inventory:
             self._pods[uid] = new
         else:
             self._pods.pop(uid, None)
+        if new is not None and new.is_placed and not card_milli(requested(new.spec)):
+            self._without_cards[uid] = new
+        else:
+            self._without_cards.pop(uid, None)
         if owner is not None:
             pods = self._pods_of.setdefault(owner.uid, {})
             if new is not None:

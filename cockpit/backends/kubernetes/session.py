@@ -25,6 +25,8 @@ COALESCE_SECONDS = 0.15
 """How long changes are collected before they are shown: some six times a second, however many there are."""
 CHECK_SECONDS = 10.0
 """How often a server is asked for a sign of life while nothing changes."""
+RECHECK_SECONDS = 2.0
+"""How often a server is asked that did not answer."""
 FIRST_LIST_SECONDS = 60.0
 """Longest time that the first complete list may take."""
 
@@ -66,11 +68,14 @@ class Session:
         self.good_at: Millis | None = None
         """When the server last answered while all watches were in order."""
         self._connection = Latest(Connection(Phase.CONNECTING))
+        self._unanswered: CockpitError | None = None
+        """Why the server gave the last check no answer; None: it did."""
         self._starting = asyncio.Lock()
         self.started = False
         """Whether what the cluster serves is known."""
         """Whether what the cluster serves is known."""
         self._tasks = Tasks()
+        inventory.moved = self._judge
 
     @property
     def connection(self) -> Connection:
@@ -110,7 +115,7 @@ class Session:
                 f"The API server of the context {self._api.context!r} did not list its objects within "
                 f"{FIRST_LIST_SECONDS:.0f} s."
             ) from None
-        self._answered()
+        self._judge()
 
     async def close(self) -> None:
         await self._tasks.cancel_all()
@@ -120,26 +125,30 @@ class Session:
     async def _check(self) -> None:
         """Ask for a sign of life again and again: a server that has gone away ends no watch."""
         while True:
-            await asyncio.sleep(CHECK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS if self._unanswered is None else RECHECK_SECONDS)
             try:
                 self.server_version = await _version(self._api)
             except CockpitError as error:
-                self._failed(error)
+                self._unanswered = error
             else:
-                self._answered()
+                self._unanswered = None
+                if self._inventory.trouble is None:
+                    self.good_at = self._clock.now()
+            self._judge()
 
-    def _answered(self) -> None:
-        if self._inventory.trouble is not None:
-            self._failed(self._inventory.trouble)
+    def _judge(self) -> None:
+        """Update the connection state by what the watches and the last check met.
+
+        What a caller of `ready` wants is no sign of life: while the server is silent it gets what is known.
+        """
+        if not self._inventory.synced:
             return
-        self.good_at = self._clock.now()
-        if self.connection.phase is not Phase.CONNECTED:
-            self._connection.put(Connection(Phase.CONNECTED, good_at=self.good_at))
-            self._changes.notify()
-
-    def _failed(self, error: CockpitError) -> None:
-        if self.connection.phase is not Phase.STALE:
-            self._connection.put(Connection(Phase.STALE, str(error), self.good_at))
+        error = self._inventory.trouble or self._unanswered
+        phase, reason = (Phase.CONNECTED, "") if error is None else (Phase.STALE, str(error))
+        if (phase, reason) != (self.connection.phase, self.connection.reason):
+            if error is None or self.good_at is None:
+                self.good_at = self._clock.now()
+            self._connection.put(Connection(phase, reason, self.good_at))
             self._changes.notify()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cockpit.backends.inprocess import InProcessBackend
 from cockpit.backends.planning_mirror import PlanningMirror
 from cockpit.backends.slurm.mapping.cluster import ClusterLists, state
+from cockpit.engine.machine import Machine
 from cockpit.runtime.offline_engine import offline_engine, read_only_actor
 
 if TYPE_CHECKING:
@@ -30,11 +31,11 @@ def _is_same(one: ClusterLists, other: ClusterLists) -> bool:
 
 async def recounted(everything: ClusterLists, clock: Timekeeper, name: str) -> InProcessBackend:
     """Return a backend that computes priorities itself instead of using Slurm's, to try other weights."""
-    engine = await offline_engine(state(everything, as_ranked=False), (), clock, name)
+    engine = await offline_engine(Machine(state(everything, as_ranked=False)), (), clock, name)
     return InProcessBackend(engine, read_only_actor("root"))
 
 
 async def with_ended(everything: ClusterLists, ended: Sequence[Job], clock: Timekeeper, name: str) -> InProcessBackend:
     """Return a backend of the cluster whose history also has these ended jobs."""
-    engine = await offline_engine(state(everything, as_ranked=True), ended, clock, name)
+    engine = await offline_engine(Machine(state(everything, as_ranked=True)), ended, clock, name)
     return InProcessBackend(engine, read_only_actor("cockpit"))

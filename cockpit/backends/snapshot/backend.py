@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec.structs import replace
 
 from cockpit.backends.inprocess import InProcessBackend
+from cockpit.engine.machine import Machine
 from cockpit.errors import CockpitError, SpecErrors
 from cockpit.formats.snapshotfile import SchedulerReport, Snapshot
 from cockpit.model import forecast
@@ -46,7 +47,9 @@ CAPABILITIES = Capabilities(
 async def open_snapshot(snapshot: Snapshot, user: str) -> SnapshotBackend:
     """Open a snapshot and plan its queue; `user` is the user as whose jobs specs are predicted."""
     with contradictions():
-        engine = await offline_engine(snapshot.state, (), VirtualClock(snapshot.at), f"{snapshot.cluster} · snapshot")
+        engine = await offline_engine(
+            Machine(snapshot.state), (), VirtualClock(snapshot.at), f"{snapshot.cluster} · snapshot"
+        )
         await look(engine)
     return SnapshotBackend(engine, snapshot, user)
 

@@ -182,7 +182,9 @@ def _node_row(
 ) -> NodeRow:
     """Return a node's row. `used`: what jobs hold of it; `others`: what a fleet's member gives to jobs of its own."""
     allocations = [(jobs[job], each) for job, placement in used for each in placement]
-    slices = [_slice_use(job, part, may_see(job)) for job, each in allocations for part in each.slices]
+    # Once for each job: a cluster has ten thousand of them on its nodes.
+    visible = {job.id: may_see(job) for job, _ in allocations}
+    slices = [_slice_use(job, part, visible[job.id]) for job, each in allocations for part in each.slices]
     slices += [
         SliceUse(part.card, part.slot, part.milli, JobId(0), HIDDEN, HIDDEN, assumed=part.assumed)
         for each in others
@@ -198,7 +200,7 @@ def _node_row(
         used_card_milli=sum(use.milli for use in slices),
         used_cards=len({use.card for use in slices}),
         slices=tuple(slices),
-        jobs=tuple(dict.fromkeys(job.id for job, _ in allocations if may_see(job))),
+        jobs=tuple(job for job, seen in visible.items() if seen),
     )
 
 

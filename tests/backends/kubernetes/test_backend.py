@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cockpit.backends.base import Connection as ConnectionState
 from cockpit.backends.base import JobsDelta, Phase
 from cockpit.backends.kubernetes import session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
@@ -64,6 +65,7 @@ def a_node(name: str) -> dict[str, Any]:
 async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
     monkeypatch.setattr(session, "COALESCE_SECONDS", 0.0)
     monkeypatch.setattr(session, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(session, "RECHECK_SECONDS", 0.01)
     monkeypatch.setattr(reflector, "FIRST_PAUSE_SECONDS", 0.0)
     backend = open_fake(server, tmp_path)
     yield backend
@@ -131,6 +133,57 @@ async def test_a_server_that_goes_away_makes_the_list_stale_and_its_return_ends_
             elif Phase.STALE in phases:
                 break
     assert phases == [Phase.CONNECTED, Phase.STALE, Phase.CONNECTED]
+
+
+async def until_state(backend: KubernetesBackend, phase: Phase, reason: str = "") -> ConnectionState:
+    """Wait for a state of the connection, and return it."""
+    async with aclosing(backend.connections()) as states, asyncio.timeout(LONGEST):
+        async for state in states:
+            if state.phase is phase and reason in state.reason:
+                return state
+    raise AssertionError("states never end")
+
+
+def refuse_checks(server: FakeApi, reply: Reply, times: int = 1000) -> None:
+    for _ in range(times):
+        server.answer_next("GET /version", reply)
+
+
+@pytest.mark.req("TR-04")
+async def test_whoever_reads_a_silent_server_does_not_make_it_answer(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    server.create(JOBS, a_job())
+    await backend.jobs()
+    refuse_checks(server, Reply.failure(500, "InternalError", "etcdserver: no leader"))
+    stale = await until_state(backend, Phase.STALE, "no leader")
+    assert [row.name for row in await backend.jobs()] == ["train"]
+    assert backend.connection == stale, "the list is as old as it was, and for the same cause"
+
+
+@pytest.mark.req("TR-04")
+async def test_another_cause_of_the_silence_is_told(backend: KubernetesBackend, server: FakeApi) -> None:
+    await backend.jobs()
+    refuse_checks(server, Reply.failure(500, "InternalError", "etcdserver: no leader"), 1)
+    refuse_checks(server, Reply.failure(401, "Unauthorized", "Unauthorized"))
+    stale = await until_state(backend, Phase.STALE, "Log in again")
+    assert stale.good_at is not None
+    server.replies.clear()
+    await until_state(backend, Phase.CONNECTED)
+
+
+@pytest.mark.req("TR-04")
+async def test_a_watch_that_cannot_go_on_makes_the_list_stale_at_once(
+    backend: KubernetesBackend, server: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "CHECK_SECONDS", 1000.0)
+    await backend.jobs()
+    for _ in range(50):
+        server.answer_next("GET /api/v1/pods?watch", Reply.failure(500, "InternalError", "etcdserver: no leader"))
+    server.cut_watches()
+    await until_state(backend, Phase.STALE, "no leader")
+    server.replies.clear()
+    await until_state(backend, Phase.CONNECTED)
 
 
 @pytest.mark.req("KU-01", "TR-04")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from cockpit.backends.kubernetes.wire.credentials import read_credentials
 from cockpit.backends.kubernetes.wire.kubeconfig import Context, config_files, context_named, contexts
-from cockpit.errors import CockpitError
+from cockpit.errors import CockpitError, Unreachable
 
 FIRST = """
 apiVersion: v1
@@ -70,3 +72,41 @@ def test_an_error_about_a_kubeconfig_shows_no_secret(tmp_path: Path) -> None:
     with pytest.raises(CockpitError) as error:
         contexts({"KUBECONFIG": str(tmp_path / "config")})
     assert "secret-of-ann" not in str(error.value)
+
+
+CLUSTERS = "clusters: [{name: lab, cluster: {server: 'http://127.0.0.1:9'}}]\n"
+CONTEXTS = "contexts: [{name: lab, context: {cluster: lab, user: ann}}]\n"
+ANN = "users: [{name: ann, user: {token: secret-of-ann}}]\n"
+
+
+@pytest.mark.req("KU-01", "TR-10")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (CLUSTERS + CONTEXTS + "users: [{name: ann, token: secret-of-ann}]", "names the user 'ann', of which no"),
+        (CLUSTERS + CONTEXTS + "users: [{name: ann, user: secret-of-ann}]", "has an entry with `user:`"),
+        (CONTEXTS + ANN, "names the cluster 'lab', of which no"),
+        (CLUSTERS + ANN, "has no context 'lab'"),
+        (CLUSTERS + CONTEXTS + ANN + "- {", "line 4 is no YAML"),
+        ("", "has no context 'lab'"),
+    ],
+)
+async def test_what_a_context_lacks_is_named_without_a_secret(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "config").write_text(text)
+    with pytest.raises(Unreachable, match=re.escape(words)) as error:
+        await read_credentials("lab", (str(tmp_path / "config"),))
+    assert "secret-of-ann" not in str(error.value)
+
+
+@pytest.mark.req("KU-01")
+async def test_a_context_may_be_spread_over_several_files(tmp_path: Path) -> None:
+    texts = ("", CLUSTERS, CONTEXTS, ANN.replace("token: secret-of-ann", "tokenFile: token"))
+    files = [tmp_path / str(number) / "config" for number in range(len(texts))]
+    for file, text in zip(files, texts, strict=True):
+        file.parent.mkdir()
+        file.write_text(text)
+    # A relative path begins at the folder of the file that has it.
+    (files[-1].parent / "token").write_text("secret-of-ann\n")
+    missing = str(tmp_path / "missing")
+    found = await read_credentials("lab", (missing, *map(str, files)))
+    assert (found.configuration.host, found.authorization) == ("http://127.0.0.1:9", "Bearer secret-of-ann")

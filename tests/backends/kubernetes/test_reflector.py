@@ -141,21 +141,79 @@ async def test_a_cut_line_ends_the_watch_and_loses_nothing(copy: Copy, server: F
     assert copy.reflector.trouble is None
 
 
-@pytest.mark.req("KU-01", "TR-04")
-async def test_a_lost_right_empties_the_copy_and_says_why_until_it_is_given_back(copy: Copy, server: FakeApi) -> None:
-    await following(copy, server)
-    server.answer_next("GET /api/v1/pods?watch", Reply.failure(403, "Forbidden", "pods is forbidden: no"))
+FORBIDDEN = Reply.failure(403, "Forbidden", "pods is forbidden: no")
+
+
+def states(copy: Copy) -> list[str]:
+    """The list of what is wrong with the copy, which grows with each change of it."""
     seen: list[str] = []
     watched = copy.reflector._moved
 
     def moved() -> None:
-        seen.append(copy.reflector.absent.message if copy.reflector.absent is not None else "")
+        absent, trouble = copy.reflector.absent, copy.reflector.trouble
+        seen.append(f"absent: {absent.message}" if absent is not None else f"trouble: {trouble}" if trouble else "")
         watched()
 
     copy.reflector._moved = moved
+    return seen
+
+
+@pytest.mark.req("KU-01", "TR-04")
+async def test_a_lost_right_empties_the_copy_and_says_why_until_it_is_given_back(copy: Copy, server: FakeApi) -> None:
+    await following(copy, server)
+    seen = states(copy)
+    server.answer_next("GET /api/v1/pods?watch", FORBIDDEN)
+    for _ in range(module.REFUSALS):
+        server.answer_next("GET /api/v1/pods?limit", FORBIDDEN)
     server.cut_watches()
-    await copy.until(lambda: seen[:1] == ["pods is forbidden: no"])
+    await copy.until(lambda: "absent: pods is forbidden: no" in seen)
     await copy.until(lambda: copy.nodes == {"a": ""} and copy.reflector.absent is None)
+    assert [change for change in copy.changes if change[1] is None] == [("", None)]
+
+
+@pytest.mark.req("TR-04")
+@pytest.mark.parametrize("refusal", [FORBIDDEN, Reply.failure(404, "NotFound", "page not found")])
+async def test_a_server_that_refuses_while_it_starts_takes_nothing_from_the_copy(
+    copy: Copy, server: FakeApi, refusal: Reply
+) -> None:
+    await following(copy, server)
+    seen = states(copy)
+    server.answer_next("GET /api/v1/pods?watch", refusal)
+    for _ in range(module.REFUSALS - 1):
+        server.answer_next("GET /api/v1/pods?limit", refusal)
+    server.cut_watches()
+    server.create(HERE, pod("b"))
+    await copy.until(lambda: "b" in copy.nodes)
+    assert (None in [new for _, new in copy.changes], [each for each in seen if "absent" in each]) == (False, [])
+
+
+@pytest.mark.req("KU-01")
+async def test_what_may_be_listed_and_not_watched_is_listed_again_and_again(
+    copy: Copy, server: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.0)
+    await following(copy, server)
+    seen = states(copy)
+    for _ in range(3):
+        server.answer_next("GET /api/v1/pods?watch", FORBIDDEN)
+    server.cut_watches()
+    async with asyncio.timeout(LONGEST):
+        while server.replies:  # noqa: ASYNC110 - the server has no event for it
+            await asyncio.sleep(0)
+    server.create(HERE, pod("b"))
+    await copy.until(lambda: "b" in copy.nodes)
+    assert (len(lists(server)) >= 4, set(seen) <= {""}) == (True, True)
+
+
+@pytest.mark.req("TR-04")
+async def test_a_watch_that_is_cut_once_is_no_trouble(copy: Copy, server: FakeApi) -> None:
+    await following(copy, server)
+    seen = states(copy)
+    server.answer_next("GET /api/v1/pods?watch", Reply(body=b"x", cut=0))
+    server.cut_watches()
+    server.create(HERE, pod("b"))
+    await copy.until(lambda: "b" in copy.nodes)
+    assert [each for each in seen if each] == []
 
 
 @pytest.mark.req("TR-04")
@@ -171,7 +229,7 @@ async def test_while_the_server_is_silent_the_copy_stays_and_says_so(
         watched()
 
     copy.reflector._moved = moved
-    server.answer_next("GET /api/v1/pods?watch", Reply(body=b"", cut=0, headers={}))
+    server.answer_next("GET /api/v1/pods?watch", Reply(body=b"x", cut=0))
     server.answer_next("GET /api/v1/pods?watch", Reply.failure(500, "InternalError", "etcdserver: no leader"))
     server.cut_watches()
     await copy.until(lambda: any("no leader" in each for each in seen))

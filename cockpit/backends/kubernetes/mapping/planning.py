@@ -52,6 +52,11 @@ class ClusterLists(NamedTuple):
     version: object = None
     """Equal for lists that differ in their time at most."""
 
+    @property
+    def size(self) -> int:
+        """The number of jobs."""
+        return len(self.jobs)
+
 
 def is_same(one: ClusterLists, other: ClusterLists) -> bool:
     """Return whether the lists differ in their time at most."""

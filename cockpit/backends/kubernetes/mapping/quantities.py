@@ -122,7 +122,13 @@ def amounts(given: dict[str, Fraction]) -> PodAmounts:
 
 def offered(given: Quantities | None) -> PodAmounts:
     """Return a node's allocatable amounts, rounded down to whole MiB."""
-    fractions = _fractions((given or {}).items())
+    # A cluster's nodes have few different amounts.
+    return _offer(tuple((given or {}).items()))
+
+
+@lru_cache(maxsize=1024)
+def _offer(given: _Amounts) -> PodAmounts:
+    fractions = _fractions(given)
     fractions[MEMORY] = Fraction(fractions.get(MEMORY, Fraction(0)) // _MIB * _MIB)
     return amounts(fractions)
 

@@ -8,7 +8,7 @@ import msgspec
 from cockpit.backends.kubernetes.objects.meta import Condition, ObjectMeta, condition
 
 
-class KueueWorkloadSpec(msgspec.Struct, frozen=True, rename="camel"):
+class KueueWorkloadSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What of a workload decides about its admission."""
 
     queue_name: str = ""
@@ -16,13 +16,13 @@ class KueueWorkloadSpec(msgspec.Struct, frozen=True, rename="camel"):
     """False: an administrator or the user has stopped its admission."""
 
 
-class KueueWorkloadStatus(msgspec.Struct, frozen=True):
+class KueueWorkloadStatus(msgspec.Struct, frozen=True, gc=False):
     """How far a workload is."""
 
     conditions: tuple[Condition, ...] | None = None
 
 
-class KueueWorkload(msgspec.Struct, frozen=True):
+class KueueWorkload(msgspec.Struct, frozen=True, gc=False):
     """A job as Kueue sees it; the job controls it."""
 
     metadata: ObjectMeta
@@ -38,7 +38,7 @@ class KueueWorkload(msgspec.Struct, frozen=True):
 Amount = str | int | float
 
 
-class NamedQuota(msgspec.Struct, frozen=True, rename="camel"):
+class NamedQuota(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The quota of a resource in a flavor."""
 
     name: str
@@ -47,20 +47,20 @@ class NamedQuota(msgspec.Struct, frozen=True, rename="camel"):
     """How much more the queue may borrow of its cohort; None: without bound, if it has a cohort."""
 
 
-class Flavor(msgspec.Struct, frozen=True):
+class Flavor(msgspec.Struct, frozen=True, gc=False):
     """A kind of nodes, with the quotas there."""
 
     name: str
     resources: tuple[NamedQuota, ...] = ()
 
 
-class ResourceGroup(msgspec.Struct, frozen=True):
+class ResourceGroup(msgspec.Struct, frozen=True, gc=False):
     """Resources that share their flavors."""
 
     flavors: tuple[Flavor, ...] = ()
 
 
-class ClusterQueueSpec(msgspec.Struct, frozen=True, rename="camel"):
+class ClusterQueueSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What a queue may use."""
 
     cohort: str = ""
@@ -69,21 +69,21 @@ class ClusterQueueSpec(msgspec.Struct, frozen=True, rename="camel"):
     resource_groups: tuple[ResourceGroup, ...] | None = None
 
 
-class UsedAmount(msgspec.Struct, frozen=True):
+class UsedAmount(msgspec.Struct, frozen=True, gc=False):
     """The use of a resource in a flavor."""
 
     name: str
     total: Amount = 0
 
 
-class UsedFlavor(msgspec.Struct, frozen=True):
+class UsedFlavor(msgspec.Struct, frozen=True, gc=False):
     """The use of a flavor."""
 
     name: str
     resources: tuple[UsedAmount, ...] = ()
 
 
-class ClusterQueueStatus(msgspec.Struct, frozen=True, rename="camel"):
+class ClusterQueueStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What a queue uses."""
 
     flavors_usage: tuple[UsedFlavor, ...] | None = None
@@ -91,7 +91,7 @@ class ClusterQueueStatus(msgspec.Struct, frozen=True, rename="camel"):
     admitted_workloads: int = 0
 
 
-class ClusterQueue(msgspec.Struct, frozen=True):
+class ClusterQueue(msgspec.Struct, frozen=True, gc=False):
     """A queue with its quotas."""
 
     metadata: ObjectMeta
@@ -99,13 +99,13 @@ class ClusterQueue(msgspec.Struct, frozen=True):
     status: ClusterQueueStatus = ClusterQueueStatus()
 
 
-class LocalQueueSpec(msgspec.Struct, frozen=True, rename="camel"):
+class LocalQueueSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The cluster queue of a namespace's queue."""
 
     cluster_queue: str = ""
 
 
-class LocalQueue(msgspec.Struct, frozen=True):
+class LocalQueue(msgspec.Struct, frozen=True, gc=False):
     """The queue of a namespace, which jobs name."""
 
     metadata: ObjectMeta

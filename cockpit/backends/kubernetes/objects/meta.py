@@ -24,7 +24,7 @@ class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         return self.api_version.rpartition("/")[0]
 
 
-class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
+class ObjectMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Metadata of an object. Labels and annotations are kept as they are: others than cockpit wrote them."""
 
     name: str = ""
@@ -54,7 +54,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
         return (self.annotations or {}).get(key, "")
 
 
-class Condition(msgspec.Struct, frozen=True, rename="camel"):
+class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A condition of an object (meta/v1 Condition, and the older forms of it)."""
 
     type: str = ""

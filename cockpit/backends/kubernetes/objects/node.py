@@ -10,7 +10,7 @@ from cockpit.backends.kubernetes.objects.meta import Condition, ObjectMeta
 from cockpit.backends.kubernetes.objects.pod import Quantities
 
 
-class NodeTaint(msgspec.Struct, frozen=True, rename="camel"):
+class NodeTaint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A taint, which keeps pods off that do not tolerate it."""
 
     key: str
@@ -19,7 +19,7 @@ class NodeTaint(msgspec.Struct, frozen=True, rename="camel"):
     time_added: datetime | None = None
 
 
-class NodeInfo(msgspec.Struct, frozen=True, rename="camel"):
+class NodeInfo(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The node's system."""
 
     kernel_version: str = ""
@@ -27,14 +27,14 @@ class NodeInfo(msgspec.Struct, frozen=True, rename="camel"):
     kubelet_version: str = ""
 
 
-class NodeSpec(msgspec.Struct, frozen=True):
+class NodeSpec(msgspec.Struct, frozen=True, gc=False):
     """What an administrator sets."""
 
     unschedulable: bool = False
     taints: tuple[NodeTaint, ...] | None = None
 
 
-class NodeStatus(msgspec.Struct, frozen=True, rename="camel"):
+class NodeStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What the kubelet reports."""
 
     allocatable: Quantities | None = None
@@ -43,7 +43,7 @@ class NodeStatus(msgspec.Struct, frozen=True, rename="camel"):
     node_info: NodeInfo | None = None
 
 
-class KubeNode(msgspec.Struct, frozen=True):
+class KubeNode(msgspec.Struct, frozen=True, gc=False):
     """A node."""
 
     metadata: ObjectMeta

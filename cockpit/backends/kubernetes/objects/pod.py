@@ -15,7 +15,7 @@ Quantities = dict[str, str | int | float]
 """Amounts by resource name, such as `{"cpu": "500m", "nvidia.com/gpu": 8}`."""
 
 
-class Resources(msgspec.Struct, frozen=True):
+class Resources(msgspec.Struct, frozen=True, gc=False):
     """Requests and limits of a container."""
 
     requests: Quantities | None = None
@@ -25,7 +25,7 @@ class Resources(msgspec.Struct, frozen=True):
 NO_RESOURCES = Resources()
 
 
-class Container(msgspec.Struct, frozen=True, rename="camel"):
+class Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A container of a pod."""
 
     name: str = ""
@@ -37,7 +37,7 @@ class Container(msgspec.Struct, frozen=True, rename="camel"):
     """Of an init container: `Always` makes it a sidecar, which runs beside the others."""
 
 
-class Toleration(msgspec.Struct, frozen=True):
+class Toleration(msgspec.Struct, frozen=True, gc=False):
     """A toleration of taints."""
 
     key: str = ""
@@ -46,13 +46,13 @@ class Toleration(msgspec.Struct, frozen=True):
     effect: str = ""
 
 
-class NameOnly(msgspec.Struct, frozen=True):
+class NameOnly(msgspec.Struct, frozen=True, gc=False):
     """A reference by name."""
 
     name: str = ""
 
 
-class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
+class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What a pod is to be."""
 
     containers: tuple[Container, ...] = ()
@@ -69,20 +69,20 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     scheduling_gates: tuple[NameOnly, ...] | None = None
 
 
-class StateWaiting(msgspec.Struct, frozen=True):
+class StateWaiting(msgspec.Struct, frozen=True, gc=False):
     """A container that does not run yet, or waits to be started again."""
 
     reason: str = ""
     message: str = ""
 
 
-class StateRunning(msgspec.Struct, frozen=True, rename="camel"):
+class StateRunning(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A container that runs."""
 
     started_at: datetime | None = None
 
 
-class StateTerminated(msgspec.Struct, frozen=True, rename="camel"):
+class StateTerminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A container that has ended."""
 
     exit_code: int = 0
@@ -93,7 +93,7 @@ class StateTerminated(msgspec.Struct, frozen=True, rename="camel"):
     finished_at: datetime | None = None
 
 
-class ContainerState(msgspec.Struct, frozen=True):
+class ContainerState(msgspec.Struct, frozen=True, gc=False):
     """One of three states."""
 
     waiting: StateWaiting | None = None
@@ -104,7 +104,7 @@ class ContainerState(msgspec.Struct, frozen=True):
 NO_STATE = ContainerState()
 
 
-class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
+class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The state of a container."""
 
     name: str = ""
@@ -113,7 +113,7 @@ class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
     restart_count: int = 0
 
 
-class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
+class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What a pod is at present."""
 
     phase: str = "Pending"
@@ -129,7 +129,7 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
 NO_STATUS = PodStatus()
 
 
-class Pod(msgspec.Struct, frozen=True):
+class Pod(msgspec.Struct, frozen=True, gc=False):
     """A pod."""
 
     metadata: ObjectMeta
@@ -156,14 +156,14 @@ class Pod(msgspec.Struct, frozen=True):
         return scheduled if scheduled is not None and not scheduled.is_true else None
 
 
-class TemplateMeta(msgspec.Struct, frozen=True):
+class TemplateMeta(msgspec.Struct, frozen=True, gc=False):
     """Metadata of a pod template."""
 
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
 
 
-class PodTemplate(msgspec.Struct, frozen=True):
+class PodTemplate(msgspec.Struct, frozen=True, gc=False):
     """The template of a workload's pods."""
 
     metadata: TemplateMeta | None = None

@@ -17,7 +17,7 @@ from cockpit.backends.kubernetes.objects.pod import Container, PodSpec, PodTempl
 from cockpit.backends.kubernetes.objects.volcano import VolcanoState, VolcanoTask
 
 
-class ReplicaSpec(msgspec.Struct, frozen=True, rename="camel"):
+class ReplicaSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Equal replicas of one role."""
 
     replicas: int | None = None
@@ -30,7 +30,7 @@ class ReplicaSpec(msgspec.Struct, frozen=True, rename="camel"):
 Replicas = dict[str, ReplicaSpec]
 
 
-class RunPolicy(msgspec.Struct, frozen=True, rename="camel"):
+class RunPolicy(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """How a job of the training operator runs."""
 
     suspend: bool | None = None
@@ -39,14 +39,14 @@ class RunPolicy(msgspec.Struct, frozen=True, rename="camel"):
     clean_pod_policy: str = ""
 
 
-class ElasticPolicy(msgspec.Struct, frozen=True, rename="camel"):
+class ElasticPolicy(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The bounds of an elastic PyTorchJob."""
 
     min_replicas: int | None = None
     max_replicas: int | None = None
 
 
-class Trainer(msgspec.Struct, frozen=True, rename="camel"):
+class Trainer(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The trainer of a TrainJob, whose pods a training runtime describes."""
 
     num_nodes: int | None = None
@@ -56,14 +56,14 @@ class Trainer(msgspec.Struct, frozen=True, rename="camel"):
     resources_per_node: Resources | None = None
 
 
-class RuntimeRef(msgspec.Struct, frozen=True):
+class RuntimeRef(msgspec.Struct, frozen=True, gc=False):
     """The training runtime of a TrainJob."""
 
     name: str = ""
     kind: str = ""
 
 
-class JobTemplateSpec(msgspec.Struct, frozen=True):
+class JobTemplateSpec(msgspec.Struct, frozen=True, gc=False):
     """The batch/v1 JobSpec inside of a replicated job."""
 
     parallelism: int | None = None
@@ -71,13 +71,13 @@ class JobTemplateSpec(msgspec.Struct, frozen=True):
     template: PodTemplate | None = None
 
 
-class JobTemplate(msgspec.Struct, frozen=True):
+class JobTemplate(msgspec.Struct, frozen=True, gc=False):
     """The template of a replicated job."""
 
     spec: JobTemplateSpec = JobTemplateSpec()
 
 
-class ReplicatedJob(msgspec.Struct, frozen=True):
+class ReplicatedJob(msgspec.Struct, frozen=True, gc=False):
     """Equal jobs of a JobSet."""
 
     name: str = ""
@@ -85,7 +85,7 @@ class ReplicatedJob(msgspec.Struct, frozen=True):
     template: JobTemplate = JobTemplate()
 
 
-class WorkloadSpec(msgspec.Struct, frozen=True, rename="camel"):
+class WorkloadSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What a workload is to be; each kind has some of these fields."""
 
     # batch/v1 Job, JobSet, TrainJob, and arena's form of the kubeflow kinds
@@ -117,7 +117,7 @@ class WorkloadSpec(msgspec.Struct, frozen=True, rename="camel"):
     priority_class_name: str = ""
 
 
-class ReplicaStatus(msgspec.Struct, frozen=True):
+class ReplicaStatus(msgspec.Struct, frozen=True, gc=False):
     """The number of a role's pods by their state."""
 
     active: int = 0
@@ -125,7 +125,7 @@ class ReplicaStatus(msgspec.Struct, frozen=True):
     failed: int = 0
 
 
-class WorkloadStatus(msgspec.Struct, frozen=True, rename="camel"):
+class WorkloadStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What a workload is at present."""
 
     conditions: tuple[Condition, ...] | None = None
@@ -153,7 +153,7 @@ SUSPENDED_PHASE = "Suspended"
 """Phase and condition of a TrainingJob that waits for its least number of workers, without pods."""
 
 
-class Workload(msgspec.Struct, frozen=True):
+class Workload(msgspec.Struct, frozen=True, gc=False):
     """A job of any kind."""
 
     metadata: ObjectMeta
@@ -190,7 +190,7 @@ class Workload(msgspec.Struct, frozen=True):
         return own if own is not None else self.spec.active_deadline_seconds
 
 
-class ReplicaGroup(msgspec.Struct, frozen=True):
+class ReplicaGroup(msgspec.Struct, frozen=True, gc=False):
     """The pods of one role that a workload asks for."""
 
     role: str

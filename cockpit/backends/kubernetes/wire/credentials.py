@@ -12,7 +12,8 @@ import logging
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cockpit.backends.kubernetes.objects.meta import millis
-from cockpit.errors import Unreachable
+from cockpit.backends.kubernetes.wire.kubeconfig import context_alone
+from cockpit.errors import CockpitError, Unreachable
 from cockpit.model.ids import Millis
 from cockpit.model.text import visible
 
@@ -68,6 +69,10 @@ async def client_modules() -> tuple[ModuleType, ModuleType]:
 
 async def read_credentials(context: str, files: tuple[str, ...]) -> Credentials:
     """Read the context and run its exec plugin, if it has one. Raises `Unreachable` with the reason."""
+    try:
+        alone = context_alone(context, files)
+    except CockpitError as error:
+        raise Unreachable(str(error)) from error
     config, client = await client_modules()
     logger, said = logging.getLogger("kubernetes.aio.config.kube_config"), _LastMessage()
     # Without a handler Python writes the message to stderr, which is the screen.
@@ -75,12 +80,11 @@ async def read_credentials(context: str, files: tuple[str, ...]) -> Credentials:
     logger.propagate = False
     configuration = client.Configuration()
     try:
-        loader = await config.load_kube_config(
-            config_file=":".join(files), context=context, client_configuration=configuration, persist_config=False
-        )
+        loader = await config.load_kube_config_from_dict(alone, context, configuration)
     # The client raises TypeError, KeyError and others of its own for files that lack something.
     except Exception as error:
-        text = visible(str(error), 300) or type(error).__name__
+        # What the client repeats of the file in braces may be a secret.
+        text = visible(str(error).partition("{")[0], 300) or type(error).__name__
         raise Unreachable(f"The context {context!r} of the kubeconfig cannot be used: {text}") from error
     finally:
         logger.removeHandler(said)
@@ -89,4 +93,5 @@ async def read_credentials(context: str, files: tuple[str, ...]) -> Credentials:
             f"The context {context!r} of the kubeconfig gives no credentials: {visible(said.message, 300)}"
         )
     expires_at = millis(getattr(loader, "exec_plugin_expiry", None))
-    return Credentials(configuration, configuration.api_key.get(_TOKEN, ""), expires_at)
+    # A token's file usually ends with a line break, which no header may have.
+    return Credentials(configuration, configuration.api_key.get(_TOKEN, "").strip(), expires_at)

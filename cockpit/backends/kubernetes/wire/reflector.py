@@ -4,7 +4,10 @@
 2. Watch from the list's version. Bookmarks move the version forward while nothing changes.
 3. A watch that ends is resumed from the last version. The server ends each after some minutes.
 4. A version that the server has forgotten (410, as the answer's status or as a line of the watch) means: list anew.
-5. After any other failure wait, longer each time and with jitter, then resume.
+5. What the user may list and not watch is listed again and again.
+6. A kind that is refused (403, 404) is gone when it is refused several times: a server that starts refuses what it has
+   not read yet.
+7. After any other failure wait, longer each time and with jitter, then resume.
 """
 
 from __future__ import annotations
@@ -41,6 +44,10 @@ SILENCE_SECONDS = 100.0
 """After so long without a line a watch is broken: bookmarks come every minute."""
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 20.0
+POLL_SECONDS = 30.0
+"""Pause between two lists of objects that may not be watched."""
+REFUSALS = 4
+"""So often a kind that has objects is refused, in some three seconds, until they count as gone."""
 ABSENT_PAUSE_SECONDS = 60.0
 """Pause before a kind is asked for again that the server does not serve, or that the user may not list."""
 _GONE = 410
@@ -111,15 +118,15 @@ class Reflector(Generic[T]):
         """Why there are no such objects for this user: the kind is not served, or may not be listed."""
         self._version = ""
         self._failures = 0
+        self._refusals = 0
 
     async def run(self) -> None:
         """Keep the copy. Never ends."""
         while True:
             try:
                 if not self._version:
-                    async with self._listing:
-                        await self._list()
-                await self._watch()
+                    await self._list()
+                await self._follow()
                 self._failures = 0
             except ApiError as error:
                 await self._failed(error)
@@ -129,15 +136,29 @@ class Reflector(Generic[T]):
     async def _list(self) -> None:
         """Replace the copy by a new list (step 1)."""
         listed: set[str] = set()
-        async for page in read_pages(self._api, self.resource, self._page, self.namespace):
-            for each in page.items or ():
-                listed.add(each.metadata.uid)
-                self._put(each)
-            version = page.metadata.resource_version
+        async with self._listing:
+            async for page in read_pages(self._api, self.resource, self._page, self.namespace):
+                for each in page.items or ():
+                    listed.add(each.metadata.uid)
+                    self._put(each)
+                version = page.metadata.resource_version
         for uid in self.objects.keys() - listed:
             self._remove(uid)
-        self._version = version
+        self._version, self._refusals = version, 0
         self._state(synced=True)
+
+    async def _follow(self) -> None:
+        """Follow the changes until the watch ends, or for a while."""
+        try:
+            await self._watch()
+        except ApiError as error:
+            if not error.is_forbidden:
+                raise
+            # Whether the right to list is lost, too, only a list can tell.
+            self._version = ""
+            await self._list()
+            await asyncio.sleep(POLL_SECONDS)  # step 5
+            self._version = ""
 
     async def _watch(self) -> None:
         """Follow the changes until the watch ends (step 2)."""
@@ -150,6 +171,7 @@ class Reflector(Generic[T]):
         )
         async with self._api.lines(self.resource.path(self.namespace), query, SILENCE_SECONDS) as lines:
             # The server has accepted the version: the copy is as new as the server.
+            self._refusals = 0
             self._state(synced=True)
             async for line in lines:
                 self._take(line)
@@ -163,6 +185,7 @@ class Reflector(Generic[T]):
             if event.type == "ERROR":
                 status = _STATUS.decode(event.object)
                 raise ApiError(status.code, status.reason, status.message, status.details)
+            self._failures = 0
             if event.type == "BOOKMARK":
                 self._version = _VERSIONED.decode(event.object).metadata.resource_version
                 return
@@ -194,7 +217,11 @@ class Reflector(Generic[T]):
             if self._failures:
                 await self._pause(error)
             self._failures += 1
-        elif error.is_absent or error.is_forbidden:
+        elif error.is_absent or error.is_forbidden:  # step 6
+            self._refusals += 1
+            if self.objects and self._refusals < REFUSALS:
+                await self._pause(error)
+                return
             for uid in list(self.objects):
                 self._remove(uid)
             self._version = ""
@@ -204,8 +231,10 @@ class Reflector(Generic[T]):
             await self._pause(error)
 
     async def _pause(self, error: CockpitError) -> None:
-        """Wait before the next attempt (step 5)."""
-        self._state(synced=self.synced, trouble=error)
+        """Wait before the next attempt (step 7)."""
+        # Load balancers cut watches that are in order: the first failure is none of the server's.
+        if self._failures or not self.synced:
+            self._state(synced=self.synced, trouble=error)
         longest = min(FIRST_PAUSE_SECONDS * 2**self._failures, LONGEST_PAUSE_SECONDS)
         self._failures += 1
         await asyncio.sleep(longest * (0.5 + self._random.random() / 2))

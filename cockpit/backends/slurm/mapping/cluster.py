@@ -52,6 +52,11 @@ class ClusterLists(NamedTuple):
     site_factors: Mapping[int, int] = NO_FACTORS
     """Site factors of priorities, by Slurm's id of the job or array; an absent one is 0."""
 
+    @property
+    def size(self) -> int:
+        """The number of records of jobs."""
+        return len(self.jobs)
+
 
 def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
     """Return the scheduler's state of the cluster.
