@@ -142,7 +142,7 @@ def _card(row: NodeRow, card: Card, load: str) -> Iterator[tuple[str, ...]]:
             safe(card.model),
             share,
             load,
-            str(use.job or "-"),
+            job_words(use.job) if use.job else "-",
             safe(use.user),
             name,
         )

@@ -7,7 +7,7 @@ from datetime import UTC
 import pytest
 from msgspec.structs import replace
 
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, task_id
 from cockpit.model.view import CardLoad, SliceUse
 from cockpit.present.columns import Context
 from cockpit.present.node_page import node_lines
@@ -33,6 +33,14 @@ def test_every_card_and_slice_has_its_line_and_the_rest_is_free() -> None:
     (job,) = (each for each in lines if each.startswith("  4711"))
     assert job.split() == ["4711", "●", "running", "ann", "4", "16G", "1", "2:00:00/8:00:00", "train\\x1b[31m"]
     assert [each.split()[0] for each in lines if "━" in each] == ["CPUs", "memory", "cards"]
+
+
+@pytest.mark.req("UI-04")
+def test_jobs_have_the_ids_of_the_job_list_and_cards_that_are_not_known_no_number() -> None:
+    task = SliceUse(card=0, slot=None, milli=1000, job=task_id(12, 3), name="train", user="ann", assumed=True)
+    lines = [plain(each) for each in node_lines(replace(node_row(), slices=(task,)), lambda _: None, CONTEXT)]
+    (row,) = (each.split() for each in lines if "train" in each)
+    assert row == ["?", "A100", "1", "n/a", "12_3", "ann", "train"]
 
 
 @pytest.mark.req("UI-04")

@@ -32,7 +32,7 @@ from cockpit.backends.kubernetes.priority_classes import PriorityClasses
 from cockpit.backends.kubernetes.quota_acts import QuotaActs
 from cockpit.backends.kubernetes.quota_view import QuotaView
 from cockpit.backends.kubernetes.replicas import Replicas
-from cockpit.backends.kubernetes.resources import PODS
+from cockpit.backends.kubernetes.resources import DEVICES, PODS
 from cockpit.backends.kubernetes.session import Changes, Session
 from cockpit.backends.kubernetes.watching import ClusterWatch, is_listed
 from cockpit.backends.kubernetes.writing import ObjectWriter
@@ -102,7 +102,7 @@ class KubernetesBackend(Asking, LiveBackend):
         self._mirror = PlanningMirror(clock, name, user, state, is_same)
         self._classes = PriorityClasses(api)
         writer, dialects = ObjectWriter(api, self._inventory, changes), Dialects(api)
-        editor = JobEditor(writer, dialects, self._classes)
+        editor = JobEditor(writer, dialects, self._classes, lambda: self._inventory.cards)
         quota = QuotaActs(api, writer)
         self._acts = Acts(writer, dialects, editor, quota, self._list.numbers, self._found, namespace)
         self._replicas = Replicas(api, connect, self._holds, self._job)
@@ -155,7 +155,7 @@ class KubernetesBackend(Asking, LiveBackend):
         row = await self._row(job, task)
         return jobdetail.JobDetail(
             row=row,
-            job=self._record(job),
+            job=await self._placed_record(job),
             explanation=self._explanation(row),
             events=tuple(await self.events(job=job)),
             waited=self._history.waited(self._record(job), self._clock.now()),
@@ -174,7 +174,7 @@ class KubernetesBackend(Asking, LiveBackend):
     async def holds(self) -> list[view.HoldRow]:
         await self._ready()
         self._list.refresh()
-        return list(self._holds.rows(self._list.jobs))
+        return list(self._holds.rows(self._list.jobs, self._inventory.cards))
 
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
         row = await self._row(job, task)
@@ -205,7 +205,7 @@ class KubernetesBackend(Asking, LiveBackend):
                     seen = self._changes.count
         except TimeoutError:
             return None
-        return self._record(job)
+        return await self._placed_record(job)
 
     async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
         if reason := self.capabilities.why_not("logs"):
@@ -300,6 +300,7 @@ class KubernetesBackend(Asking, LiveBackend):
             dict(sorted(self._list.jobs.items())),
             tuple(self._inventory.other_pods()),
             quota=self._inventory.kube_queue.tree,
+            cards=self._inventory.cards,
             version=(self._list.version, *self._inventory.versions),
         )
 
@@ -315,6 +316,14 @@ class KubernetesBackend(Asking, LiveBackend):
     def _record(self, job: JobId) -> Job:
         gone = self._list.gone.get(job)
         return gone.record if gone is not None else shown_job(self._list.jobs[job], job)
+
+    async def _placed_record(self, job: JobId) -> Job:
+        """Return the record with the cards that the job holds."""
+        if job in self._list.gone:
+            return self._record(job)
+        known = (await (await self._mirror.look_at(self._lists())).job(job)).job
+        placement = known.attempt.placement if known.attempt is not None else ()
+        return shown_job(self._list.jobs[job], job, placement, self._inventory.cards)
 
     def _job(self, job: JobId) -> KubeJob:
         """Return a job of the cluster. Refused for an unknown one, and for one that is gone."""
@@ -365,5 +374,7 @@ class KubernetesBackend(Asking, LiveBackend):
 
     @property
     def _trouble(self) -> tuple[str, ...]:
-        shown = (f"{each.shown} cannot be read: {why}" for each, why in self._inventory.absent.items())
-        return tuple(dict.fromkeys(shown))
+        absent = self._inventory.absent.items()
+        # Few users may read the devices of resource claims, and few clusters have any.
+        shown = (f"{each.shown} cannot be read: {why}" for each, why in absent if each not in DEVICES)
+        return (*dict.fromkeys(shown), *self._inventory.devices.trouble)

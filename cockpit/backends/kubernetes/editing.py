@@ -5,7 +5,7 @@ Each change is decided by the object as it is at that moment, and sent with its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from cockpit.model.refusal import RefusalKind
 from cockpit.model.spec import JobSpec
 
 if TYPE_CHECKING:
+    from cockpit.backends.kubernetes.mapping.cards.view import ClusterCards
     from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
     from cockpit.backends.kubernetes.resources import Resource
     from cockpit.model.asking import WantedLimit, WantedPriority
@@ -38,8 +39,11 @@ _NOT_COMPARED = frozenset({*_CHANGEABLE, "output", "mode"})
 class JobEditor:
     """Changes fields of jobs for one user."""
 
-    def __init__(self, writer: ObjectWriter, dialects: Dialects, classes: PriorityClasses) -> None:
-        self._writer, self._dialects, self._classes = writer, dialects, classes
+    def __init__(
+        self, writer: ObjectWriter, dialects: Dialects, classes: PriorityClasses, cards: Callable[[], ClusterCards]
+    ) -> None:
+        """`cards`: returns the cluster's cards, with which jobs are shown."""
+        self._writer, self._dialects, self._classes, self._cards = writer, dialects, classes, cards
 
     async def set_time_limit(self, number: JobId, resource: Resource, job: KubeJob, limit: WantedLimit) -> None:
         refuse_ended(number, job)
@@ -67,7 +71,7 @@ class JobEditor:
 
     async def edit(self, number: JobId, resource: Resource, job: KubeJob, wanted: JobSpec) -> None:
         """Change what differs from the job as it is shown. Refused, with the fields, where anything else differs."""
-        shown = shown_spec(job)
+        shown = shown_spec(job, self._cards())
         # A job of several pods without a mode of its own has none in what is shown, and needs one in a job file.
         fixed = [
             name for name in JobSpec.__struct_fields__ if name not in _NOT_COMPARED and _differs(shown, wanted, name)

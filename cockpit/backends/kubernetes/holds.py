@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.hold_wrapper import HOLD_SECONDS, UNTIL, Hold, hold_in
-from cockpit.backends.kubernetes.mapping.nodes import card_milli
+from cockpit.backends.kubernetes.mapping.cards.view import ClusterCards
 from cockpit.backends.kubernetes.mapping.quantities import requested
 from cockpit.backends.kubernetes.resources import PODS
 from cockpit.backends.kubernetes.wire.exec import run_quietly
@@ -113,7 +113,7 @@ class Holds:
             reason=None,
         )
 
-    def rows(self, jobs: Mapping[JobId, KubeJob]) -> Iterable[HoldRow]:
+    def rows(self, jobs: Mapping[JobId, KubeJob], cards: ClusterCards) -> Iterable[HoldRow]:
         """Yield the debug holds."""
         for number, job in jobs.items():
             if (found := self.of(job)) is None:
@@ -130,7 +130,7 @@ class Holds:
                 ended_at=hold.at,
                 held_until=hold.until,
                 # The pods go on, so that they keep what they have.
-                keeps_card_milli=sum(map(card_milli, wants)),
+                keeps_card_milli=sum(cards.pod_milli(job, each) for each in wants),
                 keeps_cpus=sum(each.cpus for each in wants),
             )
 

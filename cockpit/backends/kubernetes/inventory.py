@@ -12,9 +12,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cockpit.backends.kubernetes.devices import Devices
 from cockpit.backends.kubernetes.kube_queue import TREE_NAMESPACE, KubeQueues
+from cockpit.backends.kubernetes.mapping.cards.claims import claims_cards
+from cockpit.backends.kubernetes.mapping.cards.hami import is_register
+from cockpit.backends.kubernetes.mapping.cards.requests import has_cards
+from cockpit.backends.kubernetes.mapping.cards.volcano import REGISTER
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
-from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE, card_milli, node_of
+from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE, node_of
 from cockpit.backends.kubernetes.mapping.quantities import requested
 from cockpit.backends.kubernetes.objects.kube_queue import ElasticQuotaTree, KubeQueue, QueueUnit
 from cockpit.backends.kubernetes.objects.kueue import ClusterQueue, KueueWorkload, LocalQueue
@@ -25,6 +30,7 @@ from cockpit.backends.kubernetes.owners import Owner, Owners
 from cockpit.backends.kubernetes.resources import (
     BATCH_SCHEDULING,
     CLUSTER_QUEUES,
+    DEVICES,
     KUBE_QUEUE_KINDS,
     KUBE_QUEUES,
     KUEUE_WORKLOADS,
@@ -45,8 +51,10 @@ from cockpit.runtime.tasks import Tasks
 if TYPE_CHECKING:
     from random import Random
 
+    from cockpit.backends.kubernetes.mapping.cards.view import ClusterCards
     from cockpit.backends.kubernetes.mapping.kube_queue import QueueTurn
     from cockpit.backends.kubernetes.objects.meta import ObjectMeta
+    from cockpit.backends.kubernetes.objects.resource_claims import ResourceClaim
     from cockpit.backends.kubernetes.wire.api import Api
     from cockpit.errors import CockpitError
     from cockpit.model.node import Node
@@ -69,8 +77,8 @@ class Inventory:
         """The kinds of jobs that the cluster serves."""
         self.nodes: dict[str, KubeNode] = {}
         """The nodes by name."""
-        self._shown_nodes: tuple[int, list[Node]] = (-1, [])
-        """The nodes as cockpit shows them, and of which version."""
+        self._shown_nodes: tuple[ClusterCards | None, list[Node]] = (None, [])
+        """The nodes as cockpit shows them, and the cards of which they were made."""
         self.nodes_version = 0
         """Grows with each change of a node other than its heartbeat."""
         self.pods_version = 0
@@ -92,6 +100,8 @@ class Inventory:
         self._owners = Owners(api, self._owner_found)
         self._watched: frozenset[tuple[str, str]] = frozenset()
         """The groups and kinds of objects that are listed, or that own pods without being jobs."""
+        self.devices = Devices(self._claim_changed)
+        """What tells of cards beside nodes and pods."""
         self.cluster_queues: dict[str, ClusterQueue] = {}
         self.local_queues: dict[str, LocalQueue] = {}
         self.schedulers = BatchSchedulers(self._mark_owner, self._notify)
@@ -121,11 +131,19 @@ class Inventory:
             struct, changed = self.schedulers.reader(resource)
             for namespace in self.namespaces if resource.namespaced else ("",):
                 self._reflect(resource, struct, changed, namespace)
+        for resource in await served_among(self._api, DEVICES):
+            for namespace in self.namespaces if resource.namespaced else ("",):
+                self._reflect(resource, *self.devices.reflected(resource), namespace)
+
+    @property
+    def cards(self) -> ClusterCards:
+        """The cards of all nodes, the same object until something of them has changed."""
+        return self.devices.cards(self.nodes, self.nodes_version)
 
     @property
     def versions(self) -> tuple[int, ...]:
         """Equal as long as nothing has changed that the scheduler's copy of the cluster is made of, but its jobs."""
-        return self.nodes_version, self.pods_version, self.kube_queue.version
+        return self.nodes_version, self.pods_version, self.kube_queue.version, self.devices.version
 
     @property
     def synced(self) -> bool:
@@ -149,9 +167,10 @@ class Inventory:
 
     def shown_nodes(self) -> list[Node]:
         """Return the nodes as cockpit shows them."""
-        # The header is computed with each change of a pod; nodes change seldom.
-        if self._shown_nodes[0] != self.nodes_version:
-            self._shown_nodes = self.nodes_version, [node_of(each) for each in self.nodes.values()]
+        # The header is computed with each change of a pod; nodes and their cards change seldom.
+        cards = self.cards
+        if self._shown_nodes[0] is not cards:
+            self._shown_nodes = cards, [node_of(each, cards.nodes[name].cards) for name, each in self.nodes.items()]
         return self._shown_nodes[1]
 
     async def stop(self) -> None:
@@ -188,7 +207,7 @@ class Inventory:
             job = KubeJob(owner.kind, owner.meta, None, owned, self._queued_below(uid))
             return self._with_schedulers(job) if owned else None
         pod = self._pods.get(uid)
-        if pod is None or self._job_uid(pod.metadata) != uid or not card_milli(requested(pod.spec)):
+        if pod is None or self._job_uid(pod.metadata) != uid or not self._has_cards(pod):
             return None
         return self._with_schedulers(KubeJob(PODS.kind, pod.metadata, None, (pod,), self._queued.get(uid)))
 
@@ -218,11 +237,21 @@ class Inventory:
     def other_pods(self) -> Iterator[Pod]:
         """Yield the placed pods that belong to no job: what runs on nodes beside the jobs."""
         for uid, pod in self._without_cards.items():
-            if self._job_uid(pod.metadata) == uid:
+            if self._job_uid(pod.metadata) == uid and not any(map(claims_cards, self.devices.claims(pod))):
                 yield pod
 
     def _has_moved(self) -> None:
         self.moved()
+        self._notify()
+
+    def _has_cards(self, pod: Pod) -> bool:
+        return has_cards(requested(pod.spec)) or any(map(claims_cards, self.devices.claims(pod)))
+
+    def _claim_changed(self, claim: ResourceClaim) -> None:
+        """Mark the jobs of the pods that use a claim, and of the pod for which it was made."""
+        owner = claim.metadata.controller
+        users = [each.uid for each in claim.status.reserved_for or ()] + ([owner.uid] if owner is not None else [])
+        self._marked |= {self._job_uid(self._pods[uid].metadata) for uid in users if uid in self._pods}
         self._notify()
 
     def _reflect_queues(self, resource: Resource) -> None:
@@ -365,7 +394,7 @@ class Inventory:
             self._pods[uid] = new
         else:
             self._pods.pop(uid, None)
-        if new is not None and new.is_placed and not card_milli(requested(new.spec)):
+        if new is not None and new.is_placed and not has_cards(requested(new.spec)):
             self._without_cards[uid] = new
         else:
             self._without_cards.pop(uid, None)
@@ -379,7 +408,7 @@ class Inventory:
                     del self._pods_of[owner.uid]
         self._marked.add(self._job_uid(each.metadata))
         self.schedulers.pod_changed(old, new)
-        if new is not None and owner is not None and card_milli(requested(new.spec)):
+        if new is not None and owner is not None and self._has_cards(new):
             self._seek_owner(new.metadata)
         self._notify()
 
@@ -396,7 +425,10 @@ class Inventory:
 
 def _shown(node: KubeNode) -> tuple[object, ...]:
     """Return what of a node is shown."""
-    return node.spec, node.status, node.metadata.labels, node.metadata.annotation(DRAINED_BECAUSE)
+    # Other annotations, such as the marks of a living device plugin, change often.
+    annotations = (node.metadata.annotations or {}).items()
+    registers = [each for each in annotations if is_register(each[0]) or each[0] in {REGISTER, DRAINED_BECAUSE}]
+    return node.spec, node.status, node.metadata.labels, registers
 
 
 def _move(members: set[str], uid: str, *, present: bool) -> None:

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.mapping.accounting import past_job
+from cockpit.backends.kubernetes.mapping.cards.models import card_model
+from cockpit.backends.kubernetes.mapping.cards.requests import NO_UNITS, Units, depends_on_cards
 from cockpit.backends.kubernetes.mapping.ids import JobNumbers
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
-from cockpit.backends.kubernetes.mapping.nodes import card_model
 from cockpit.backends.kubernetes.mapping.rows import row_of
 from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId
@@ -50,6 +51,7 @@ class JobList:
         """Grows whenever a row changes."""
         self.jobs: dict[JobId, KubeJob] = {}
         self.rows: dict[JobId, JobRow] = {}
+        self._units: Units = NO_UNITS
         self.gone: dict[JobId, GoneJob] = {}
         """The jobs that are gone, in the order in which they went."""
 
@@ -70,6 +72,11 @@ class JobList:
             await asyncio.sleep(0)
 
     def _take(self, most: int | None) -> None:
+        if self._units != self._inventory.cards.units:
+            self._units = self._inventory.cards.units
+            for known in self.jobs.values():
+                if any(depends_on_cards(each) for _, each in known.sizes):
+                    self._inventory.mark(known.meta.uid)
         for uid, job in self._inventory.take_changes(most):
             if job is None:
                 self._remove(uid)
@@ -78,7 +85,8 @@ class JobList:
 
     def _put(self, job: KubeJob) -> None:
         number = self.numbers.number(job.meta)
-        row = self._shown(job, row_of(job, number, self._model_of, Access.RW))
+        row = self._shown(job, row_of(job, number, self._model_of, Access.RW, self._inventory.cards))
+        self._inventory.devices.note(job)
         self.jobs[number] = job
         # A watch that broke off may have left out an object for a while.
         self.gone.pop(number, None)
@@ -88,6 +96,7 @@ class JobList:
             self.rows[number] = replace(row, version=self.version)
 
     def _remove(self, uid: str) -> None:
+        self._inventory.devices.forget(uid)
         number = self.numbers.known(uid)
         if number is None or number not in self.rows:
             return
@@ -112,7 +121,7 @@ class JobList:
         return self._inventory.resource(job.meta.uid) is None and not is_hidden
 
     def _gone(self, row: JobRow, job: KubeJob) -> GoneJob:
-        record = past_job(job, row.id)
+        record = past_job(job, row.id, self._inventory.cards)
         if row.state in ENDED:
             # The debug hold of a failed container went with its pod.
             return GoneJob(replace(row, held_until=None, version=self.version), record)

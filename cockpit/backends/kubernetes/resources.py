@@ -65,6 +65,11 @@ WORKLOAD_CLASSES = Resource(
 WORKLOAD_CLASSES_2 = Resource(
     "kueue.x-k8s.io", "v1beta2", "workloadpriorityclasses", "WorkloadPriorityClass", namespaced=False
 )
+KOORDINATOR_DEVICES = Resource("scheduling.koordinator.sh", "v1alpha1", "devices", "Device", namespaced=False)
+RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False)
+RESOURCE_SLICES_BETA = Resource("resource.k8s.io", "v1beta2", "resourceslices", "ResourceSlice", namespaced=False)
+RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
+RESOURCE_CLAIMS_BETA = Resource("resource.k8s.io", "v1beta2", "resourceclaims", "ResourceClaim")
 
 KUEUE_WORKLOADS = Resource("kueue.x-k8s.io", "v1beta1", "workloads", "Workload")
 KUEUE_WORKLOADS_2 = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
@@ -104,3 +109,5 @@ WORKLOADS = (
     *(TRAIN_JOBS, TRAINING_JOBS, JOB_SETS, VOLCANO_JOBS, JOBS),
 )
 """Kinds of jobs. Of two versions of one kind the first that is served counts."""
+DEVICES = (KOORDINATOR_DEVICES, RESOURCE_SLICES, RESOURCE_SLICES_BETA, RESOURCE_CLAIMS, RESOURCE_CLAIMS_BETA)
+"""Kinds that tell of cards beside nodes and pods. Of two versions of one kind the first that is served counts."""

@@ -7,10 +7,17 @@ from typing import Any
 
 import msgspec
 
+from cockpit.backends.kubernetes.mapping.cards.all import NodeCards, cards_of
+from cockpit.backends.kubernetes.mapping.cards.scheme import NodeSource
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+from cockpit.backends.kubernetes.mapping.nodes import node_of
+from cockpit.backends.kubernetes.mapping.quantities import offered
+from cockpit.backends.kubernetes.objects.koordinator import Device
 from cockpit.backends.kubernetes.objects.node import KubeNode
 from cockpit.backends.kubernetes.objects.pod import Pod
+from cockpit.backends.kubernetes.objects.resource_claims import ResourceSlice
 from cockpit.backends.kubernetes.objects.workload import Workload
+from cockpit.model.node import Node
 
 CREATED = "2026-03-01T09:00:00Z"
 STARTED = "2026-03-01T09:05:00Z"
@@ -92,3 +99,13 @@ def a_node(name: str = "n1", **changes: Any) -> KubeNode:
         },
     }
     return msgspec.convert(merged(base, changes), KubeNode, strict=False)
+
+
+def the_cards(node: KubeNode, device: Device | None = None, *slices: ResourceSlice) -> NodeCards:
+    """Return the cards of a node. `device`: Koordinator's inventory; `slices`: the devices for resource claims."""
+    return cards_of(NodeSource(node.metadata, offered(node.status.allocatable), device, slices))
+
+
+def model_node(node: KubeNode) -> Node:
+    """Return the node with its cards, as cockpit shows it."""
+    return node_of(node, the_cards(node).cards)

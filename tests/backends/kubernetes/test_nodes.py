@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from cockpit.backends.kubernetes.mapping.nodes import card_milli, card_model, node_of
+from cockpit.backends.kubernetes.mapping.cards.models import card_model
+from cockpit.backends.kubernetes.mapping.cards.requests import card_milli
 from cockpit.backends.kubernetes.mapping.quantities import PodAmounts
 from cockpit.model.labels import Taint
 from cockpit.model.node import CardVendor, NodeState
-from tests.backends.kubernetes.objects import a_node
+from tests.backends.kubernetes.objects import a_node, model_node
 
 
 @pytest.mark.req("KU-06")
 def test_a_node_has_what_pods_can_have_of_it() -> None:
-    node = node_of(a_node())
+    node = model_node(a_node())
     assert (node.name, node.cpus, node.memory_mib, node.state) == ("n1", 95, 1000 * 1024, NodeState.UP)
     assert [(card.index, card.model, card.vendor) for card in node.cards] == [
         (index, "H100", CardVendor.NVIDIA) for index in range(8)
@@ -43,14 +44,14 @@ def test_the_model_of_the_cards_is_named_as_people_name_it(labels: dict[str, str
 @pytest.mark.req("KU-06")
 def test_mig_instances_make_cards_of_slices() -> None:
     allocatable = {"nvidia.com/gpu": "1", "nvidia.com/mig-1g.10gb": "14"}
-    node = node_of(a_node(status={"allocatable": allocatable}))
+    node = model_node(a_node(status={"allocatable": allocatable}))
     assert [(card.index, card.model, card.slices) for card in node.cards] == [
         (0, "H100", 0),
         (1, "H100_1g.10gb", 7),
         (2, "H100_1g.10gb", 7),
     ]
     wants = PodAmounts(0, 0, (("nvidia.com/gpu", 1), ("nvidia.com/mig-1g.10gb", 2), ("rdma/hca", 1)))
-    assert card_milli(wants) == 1000 + 285
+    assert card_milli(wants) == 1000 + 2 * 142
 
 
 @pytest.mark.req("KU-06")
@@ -67,7 +68,7 @@ def test_mig_instances_make_cards_of_slices() -> None:
     ],
 )
 def test_a_node_out_of_service_says_why(changes: dict[str, Any], state: NodeState, why: str) -> None:
-    node = node_of(a_node(**changes))
+    node = model_node(a_node(**changes))
     assert (node.state, node.state_reason) == (state, why)
 
 
@@ -79,4 +80,4 @@ def test_only_taints_that_keep_pods_off_count() -> None:
         {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
         {"key": "leaving", "effect": "NoExecute"},
     ]
-    assert node_of(a_node(spec={"taints": taints})).taints == (Taint("spot", "true"), Taint("leaving"))
+    assert model_node(a_node(spec={"taints": taints})).taints == (Taint("spot", "true"), Taint("leaving"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from cockpit.backends.kubernetes.devices import Devices
 from cockpit.backends.kubernetes.mapping.planning import ClusterLists, state
 from cockpit.backends.kubernetes.mapping.rows import row_of
 from cockpit.backends.kubernetes.objects.pod import Pod
@@ -22,7 +23,9 @@ def two_cards(name: str) -> Pod:
 @pytest.mark.req("KU-05", "KU-06")
 def test_several_pods_of_a_job_share_a_node() -> None:
     job = a_job(two_cards("a"), two_cards("b"), workload=a_pytorch_job())
-    lists = ClusterLists(Millis(1), {"n1": a_node()}, {JobId(7): job}, (two_cards("c"), two_cards("d")))
+    nodes, others = {"n1": a_node()}, (two_cards("c"), two_cards("d"))
+    cards = Devices(lambda _: None).cards(nodes, 1)
+    lists = ClusterLists(Millis(1), nodes, {JobId(7): job}, others, cards=cards)
     copied = state(lists)
     attempt = copied.jobs[JobId(7)].attempt
     assert attempt is not None

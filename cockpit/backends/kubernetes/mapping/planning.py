@@ -2,19 +2,21 @@
 
 1. A job's pods are tasks that spread over any number of nodes; several roles of unlike pods are components that start
    together.
-2. Placed pods occupy their nodes. Which card a pod has is known to the kubelet alone, so cards are given out in order.
+2. Placed pods occupy their nodes, and the cards that the cluster tells, or as many that are only assumed.
 3. Pods that belong to no job occupy their nodes, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from cockpit.backends.kubernetes.mapping.cards.placing import slices_on
+from cockpit.backends.kubernetes.mapping.cards.view import NO_CARDS, NO_CLUSTER_CARDS, ClusterCards
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
-from cockpit.backends.kubernetes.mapping.nodes import card_milli, node_of
+from cockpit.backends.kubernetes.mapping.nodes import node_of
 from cockpit.backends.kubernetes.mapping.quantities import NOTHING, PodAmounts, requested
 from cockpit.backends.kubernetes.mapping.rows import NO_LIMIT_SECONDS
 from cockpit.backends.kubernetes.objects.node import KubeNode
@@ -49,6 +51,7 @@ class ClusterLists(NamedTuple):
     """Placed pods that belong to no job."""
     quota: QuotaTree | None = None
     """The quota tree in force."""
+    cards: ClusterCards = NO_CLUSTER_CARDS
     version: object = None
     """Equal for lists that differ in their time at most."""
 
@@ -65,13 +68,17 @@ def is_same(one: ClusterLists, other: ClusterLists) -> bool:
 
 def state(lists: ClusterLists) -> ClusterState:
     """Return the scheduler's state of the cluster."""
-    nodes = {NodeName(name): node_of(each) for name, each in sorted(lists.nodes.items())}
-    cards = _FreeCards(nodes)
-    jobs: dict[JobId, Job] = {}
-    for number, each in lists.jobs.items():
-        placement = tuple(_allocations(each.placed, nodes, cards))  # step 2
-        jobs[number] = job_record(each, number, placement)
-    others = tuple(_allocations(lists.others, nodes, cards))  # step 3
+    cards = lists.cards
+    nodes = {
+        NodeName(name): node_of(each, cards.nodes.get(name, NO_CARDS).cards)
+        for name, each in sorted(lists.nodes.items())
+    }
+    placements = _placements([each.placed for each in lists.jobs.values()] + [lists.others], nodes, cards)  # step 2
+    jobs = {
+        number: job_record(each, number, placements[order], cards)
+        for order, (number, each) in enumerate(lists.jobs.items())
+    }
+    others = placements[-1]  # step 3
     return ClusterState(
         seq=1,
         at=lists.at,
@@ -85,12 +92,12 @@ def state(lists: ClusterLists) -> ClusterState:
     )
 
 
-def shown_job(job: KubeJob, number: JobId) -> Job:
-    """Return a job's record as users see it."""
-    return replace(job_record(job, number), spec=shown_spec(job))
+def shown_job(job: KubeJob, number: JobId, placement: Placement = (), cards: ClusterCards = NO_CLUSTER_CARDS) -> Job:
+    """Return a job's record as users see it. `placement`: what its placed pods occupy, where that is known."""
+    return replace(job_record(job, number, placement, cards), spec=shown_spec(job, cards))
 
 
-def job_record(job: KubeJob, number: JobId, placement: Placement = ()) -> Job:
+def job_record(job: KubeJob, number: JobId, placement: Placement = (), cards: ClusterCards = NO_CLUSTER_CARDS) -> Job:
     """Return a job as cockpit's own engine would keep it. `placement`: what its placed pods occupy."""
     state_now, started = job.state, job.started_at
     is_placed = bool(placement) or state_now in ENDED
@@ -98,7 +105,7 @@ def job_record(job: KubeJob, number: JobId, placement: Placement = ()) -> Job:
     ends = dict(job.ends)
     return Job(
         id=number,
-        spec=spec_of(job),
+        spec=spec_of(job, cards),
         submitter=Submitter(UserName(job.user or "-"), 0, 0, (), ""),
         project=job.meta.namespace,
         submitted_at=job.meta.created_at,
@@ -134,16 +141,16 @@ def job_record(job: KubeJob, number: JobId, placement: Placement = ()) -> Job:
     )
 
 
-def spec_of(job: KubeJob) -> JobSpec:
+def spec_of(job: KubeJob, cards: ClusterCards = NO_CLUSTER_CARDS) -> JobSpec:
     """Return the job's specification as far as scheduling needs it (step 1)."""
     # Roles of equal pods, such as master and workers, are placed alike.
     merged: dict[_Placing, int] = {}
     for group, (count, wants) in zip(job.groups, job.sizes, strict=True):
         key = _placing(group.template.spec, wants)
         merged[key] = merged.get(key, 0) + count
-    parts = [_part(job, count, placing) for placing, count in merged.items() if count]
+    parts = [_part(job, count, placing, cards) for placing, count in merged.items() if count]
     if not parts:
-        return _part(job, 1, _placing(PodSpec(), NOTHING))
+        return _part(job, 1, _placing(PodSpec(), NOTHING), cards)
     first, *others = parts
     return replace(first, components=tuple(others)) if others else first
 
@@ -162,8 +169,8 @@ def _placing(spec: PodSpec, wants: PodAmounts) -> _Placing:
     return _Placing(wants, selector, spec.tolerations or (), spec.node_name)
 
 
-def _part(job: KubeJob, count: int, placing: _Placing) -> JobSpec:
-    each = node_spec(placing.wants)
+def _part(job: KubeJob, count: int, placing: _Placing, cards: ClusterCards) -> JobSpec:
+    each = node_spec(job, placing.wants, cards)
     selector = dict(placing.selector)
     # A job that names its node by the label of the host name means this node.
     names = tuple(map(NodeName, filter(None, (selector.pop(_HOSTNAME, ""), placing.node))))
@@ -187,17 +194,19 @@ def _part(job: KubeJob, count: int, placing: _Placing) -> JobSpec:
     )
 
 
-def shown_spec(job: KubeJob) -> JobSpec:
+def shown_spec(job: KubeJob, cards: ClusterCards = NO_CLUSTER_CARDS) -> JobSpec:
     """Return the specification as users see it: a replica for each pod, with the size of the largest role's."""
-    plan = spec_of(job)
+    plan = spec_of(job, cards)
     largest = max(
-        (each for _, each in job.sizes), key=lambda each: (card_milli(each), each.milli_cpus), default=NOTHING
+        (each for _, each in job.sizes),
+        key=lambda each: (cards.pod_milli(job, each), each.milli_cpus),
+        default=NOTHING,
     )
     urgency = job.urgency_class
     is_word = urgency in set(PriorityWord)
     return replace(
         plan,
-        specs=(node_spec(largest),),
+        specs=(node_spec(job, largest, cards),),
         nodes=max(1, job.wanted),
         spread=None,
         components=(),
@@ -218,45 +227,44 @@ def _elastic(job: KubeJob) -> Elastic | None:
     return Elastic(workers=count, min_workers=least, max_workers=most, spot=job.is_spot)
 
 
-def node_spec(wants: PodAmounts) -> NodeSpec:
-    return NodeSpec(cpus=wants.cpus, memory_mib=wants.memory_mib, card_milli=card_milli(wants))
+def node_spec(job: KubeJob, wants: PodAmounts, cards: ClusterCards) -> NodeSpec:
+    milli = cards.pod_milli(job, wants)
+    # A spec has a part of one card or whole ones: parts of several cards count as these cards.
+    whole = milli if milli <= WHOLE_CARD else -(-milli // WHOLE_CARD) * WHOLE_CARD
+    return NodeSpec(cpus=wants.cpus, memory_mib=wants.memory_mib, card_milli=whole)
 
 
-class _FreeCards:
-    """Gives out the cards of nodes in the order of their indices."""
-
-    def __init__(self, nodes: Mapping[NodeName, Node]) -> None:
-        self._nodes = nodes
-        self._used: dict[NodeName, int] = {}
-
-    def take(self, node: NodeName, milli: int) -> Iterator[CardSlice]:
-        """Yield the next free cards of the node; a part of a card, as a MIG instance is, takes what is left of one."""
-        used = self._used.get(node, 0)
-        most = WHOLE_CARD * len(self._nodes[node].cards)
-        # More than there is are pods of a node that has just lost a card.
-        self._used[node] = end = min(most, used + milli)
-        while used < end:
-            card, inside = divmod(used, WHOLE_CARD)
-            part = min(end - used, WHOLE_CARD - inside)
-            yield CardSlice(card, None if part == WHOLE_CARD else inside * 8 // WHOLE_CARD, part)
-            used += part
-
-
-def _allocations(pods: Iterable[Pod], nodes: Mapping[NodeName, Node], cards: _FreeCards) -> Iterator[Allocation]:
-    """Yield what the pods occupy, one allocation for each node: the scheduler counts a job once on a node."""
-    found: dict[NodeName, Allocation] = {}
-    for rank, pod in enumerate(pods):
-        node = NodeName(pod.spec.node_name)
-        # A node that is gone, or that the user may not see.
-        if node not in nodes:
-            continue
-        wants = requested(pod.spec)
-        before = found.get(node) or Allocation(rank, node, 0, 0)
-        found[node] = Allocation(
-            before.rank,
-            node,
+def _placements(
+    groups: Sequence[Sequence[Pod]], nodes: Mapping[NodeName, Node], cards: ClusterCards
+) -> list[Placement]:
+    """Return what the pods of each group, such as a job's, occupy of the nodes that the user may see."""
+    placed = [
+        (group, rank, pod)
+        for group, pods in enumerate(groups)
+        for rank, pod in enumerate(pods)
+        # A node may be gone already.
+        if pod.spec.node_name in nodes
+    ]
+    # Shares of a card are numbered in the order in which their pods came, so that new ones change no number.
+    placed.sort(key=lambda each: (each[2].metadata.created_at, each[2].metadata.namespace, each[2].metadata.name))
+    by_node: dict[str, list[int]] = {}
+    for place, (_, _, pod) in enumerate(placed):
+        by_node.setdefault(pod.spec.node_name, []).append(place)
+    slices: dict[int, tuple[CardSlice, ...]] = {}
+    for node, there in by_node.items():
+        if (own := cards.nodes.get(node)) is not None:
+            held = [cards.places(placed[place][2])[0] for place in there]
+            slices |= zip(there, slices_on(own, held), strict=True)
+    # One allocation for each node: the scheduler counts a job once on a node.
+    result: list[dict[NodeName, Allocation]] = [{} for _ in groups]
+    for place, (group, rank, pod) in enumerate(placed):
+        wants, node_name = requested(pod.spec), NodeName(pod.spec.node_name)
+        before = result[group].get(node_name) or Allocation(rank, node_name, 0, 0)
+        result[group][node_name] = Allocation(
+            min(rank, before.rank),
+            node_name,
             before.cpus + wants.cpus,
             before.memory_mib + wants.memory_mib,
-            (*before.slices, *cards.take(node, card_milli(wants))),
+            tuple(sorted((*before.slices, *slices.get(place, ())))),
         )
-    yield from found.values()
+    return [tuple(sorted(each.values(), key=lambda allocation: allocation.rank)) for each in result]

@@ -20,6 +20,15 @@ _SCALE: dict[str, Fraction] = {
     **{unit: Fraction(1000**power) for power, unit in enumerate("kMGTPE", 1)},
     **{f"{unit}i": Fraction(1024**power) for power, unit in enumerate("KMGTPE", 1)},
 }
+PER_CARD = {
+    **dict.fromkeys(("nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"), "nvidia.com/gpu"),
+    **dict.fromkeys(
+        ("volcano.sh/vgpu-memory", "volcano.sh/vgpu-memory-percentage", "volcano.sh/vgpu-cores"),
+        "volcano.sh/vgpu-number",
+    ),
+    **dict.fromkeys(("hygon.com/dcumem", "hygon.com/dcucores"), "hygon.com/dcunum"),
+}
+"""Resources that a container requests of each of its cards, by what counts these; everywhere else they are totals."""
 CPU = "cpu"
 MEMORY = "memory"
 _MIB = 1024**2
@@ -93,11 +102,11 @@ def _request(
     1. All containers and sidecars run together. 2. An init container runs alone beside the sidecars before it, so of
     these the largest counts. 3. Overhead is added.
     """
-    main = _sum(_fractions(each.amounts) for each in containers)
+    main = _sum(_of_all_cards(each.amounts) for each in containers)
     sidecars: dict[str, Fraction] = {}
     largest: dict[str, Fraction] = {}
     for each in init_containers:
-        own = _fractions(each.amounts)
+        own = _of_all_cards(each.amounts)
         if each.is_sidecar:
             sidecars = _sum((sidecars, own))
             own = sidecars
@@ -143,6 +152,14 @@ def tres_amounts(given: Mapping[str, str | int | float | Fraction]) -> Amounts:
 
 def _fractions(given: Iterable[tuple[str, str | int | float]]) -> dict[str, Fraction]:
     return {name: quantity(amount) for name, amount in given}
+
+
+def _of_all_cards(given: Iterable[tuple[str, str | int | float]]) -> dict[str, Fraction]:
+    """Return a container's amounts, with those of each card added up over its cards."""
+    own = _fractions(given)
+    return {
+        name: amount * max(own.get(PER_CARD.get(name, ""), Fraction(1)), Fraction(1)) for name, amount in own.items()
+    }
 
 
 def _sum(given: Iterable[dict[str, Fraction]]) -> dict[str, Fraction]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cockpit.backends.kubernetes.mapping.cards.view import NO_CLUSTER_CARDS, ClusterCards
 from cockpit.backends.kubernetes.mapping.elastic_quotas import quota_reason
 from cockpit.backends.kubernetes.mapping.gangs import gang_reason
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.kube_queue import queue_reason
 from cockpit.backends.kubernetes.mapping.kueue import admission_reason
-from cockpit.backends.kubernetes.mapping.nodes import card_milli
 from cockpit.backends.kubernetes.mapping.volcano import volcano_reason
 from cockpit.backends.kubernetes.mapping.waiting import waiting_reason
 from cockpit.model.ids import JobId, NodeName
@@ -22,12 +22,18 @@ NO_LIMIT_SECONDS = 365 * DAY_SECONDS
 """The time limit that is shown for jobs without a deadline."""
 
 
-def row_of(job: KubeJob, number: JobId, model_of: Callable[[str], str], may: Access) -> JobRow:
+def row_of(
+    job: KubeJob,
+    number: JobId,
+    model_of: Callable[[str], str],
+    may: Access,
+    cluster_cards: ClusterCards = NO_CLUSTER_CARDS,
+) -> JobRow:
     """Return the row of a job. `model_of`: the model of a node's cards by the node's name."""
     state, since = job.state, job.meta.created_at
     ended, started = job.ended_at, job.started_at
     nodes = job.nodes
-    cards = sum(count * card_milli(each) for count, each in job.sizes)
+    cards = cluster_cards.job_milli(job)
     failed = job.first_failure
     return JobRow(
         id=number,
@@ -47,7 +53,7 @@ def row_of(job: KubeJob, number: JobId, model_of: Callable[[str], str], may: Acc
         cpus=-(-sum(count * each.milli_cpus for count, each in job.sizes) // 1000),
         memory_mib=sum(count * each.memory_mib for count, each in job.sizes),
         card_milli=cards,
-        card_models=_models(nodes, model_of) if cards else (),
+        card_models=cluster_cards.models(job) or _models(nodes, model_of) if cards else (),
         placed_on=tuple(map(NodeName, nodes)),
         time_limit_seconds=job.deadline_seconds or NO_LIMIT_SECONDS,
         reason=reason_of(job),

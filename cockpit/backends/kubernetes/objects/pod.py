@@ -52,6 +52,20 @@ class NameOnly(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
 
 
+class PodClaim(msgspec.Struct, frozen=True, rename="camel"):
+    """A resource claim of the pod, by its name in the pod."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    """The claim itself; None: one that was made for the pod, which its status names."""
+
+
+class ExtendedClaim(msgspec.Struct, frozen=True, rename="camel"):
+    """The claim that serves requests for resources which a driver serves in the place of a device plugin."""
+
+    resource_claim_name: str = ""
+
+
 class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What a pod is to be."""
 
@@ -67,6 +81,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     active_deadline_seconds: int | None = None
     overhead: Quantities | None = None
     scheduling_gates: tuple[NameOnly, ...] | None = None
+    resource_claims: tuple[PodClaim, ...] | None = None
 
 
 class StateWaiting(msgspec.Struct, frozen=True, gc=False):
@@ -124,6 +139,8 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     start_time: datetime | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    resource_claim_statuses: tuple[PodClaim, ...] | None = None
+    extended_resource_claim_status: ExtendedClaim | None = None
 
 
 NO_STATUS = PodStatus()
@@ -148,6 +165,14 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     def is_placed(self) -> bool:
         """Whether it occupies resources of a node."""
         return bool(self.spec.node_name) and not self.has_ended
+
+    @property
+    def claim_names(self) -> tuple[str, ...]:
+        """The names of its resource claims, in its namespace."""
+        extended = self.now.extended_resource_claim_status
+        named = (*(self.spec.resource_claims or ()), *(self.now.resource_claim_statuses or ()))
+        names = [each.resource_claim_name for each in named]
+        return tuple(dict.fromkeys(filter(None, [*names, extended.resource_claim_name if extended else ""])))
 
     @property
     def unscheduled(self) -> Condition | None:

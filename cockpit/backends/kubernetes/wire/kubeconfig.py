@@ -102,7 +102,9 @@ def _entries(files: Sequence[str]) -> _Entries:
 
 def _with_absolute_paths(fields: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return an entry whose paths, which are relative to the folder of its file, are absolute."""
-    paths = {field: str(folder / path) for field in _PATHS if isinstance(path := fields.get(field), str) and path}
+    paths: dict[str, Any] = {
+        field: str(folder / path) for field in _PATHS if isinstance(path := fields.get(field), str) and path
+    }
     plugin = fields.get("exec")
     # A program without a slash is looked for in PATH.
     if isinstance(plugin, dict) and "/" in str(plugin.get("command")):

@@ -1,0 +1,78 @@
+"""A cluster's cards at one moment, as jobs and nodes are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+from cockpit.backends.kubernetes.mapping.cards.all import NodeCards, Place, places_of
+from cockpit.backends.kubernetes.mapping.cards.claims import claimed_milli
+from cockpit.backends.kubernetes.mapping.cards.requests import Units, card_milli, has_cards, joined
+from cockpit.backends.kubernetes.mapping.cards.scheme import PodSource
+from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested
+from cockpit.backends.kubernetes.objects.pod import Pod
+from cockpit.backends.kubernetes.objects.resource_claims import ResourceClaim
+
+NO_CARDS = NodeCards()
+
+
+class ClusterCards:
+    """The cards of all nodes, and the claims of pods."""
+
+    def __init__(
+        self, nodes: Mapping[str, NodeCards], claims: Callable[[Pod], tuple[ResourceClaim, ...]] = lambda _: ()
+    ) -> None:
+        """`claims`: returns the resource claims of a pod that the user may see."""
+        self.nodes, self.claims = nodes, claims
+
+    @cached_property
+    def units(self) -> Units:
+        """For resources that count parts of cards: the amounts that make one card of some node."""
+        return joined(each.units for each in self.nodes.values())
+
+    def places(self, pod: Pod) -> tuple[tuple[Place, ...], str]:
+        """Return what the pod holds of its node's cards, and what of the pod could not be read; empty: nothing."""
+        return places_of(PodSource(pod, self.claims(pod)), self.nodes.get(pod.spec.node_name, NO_CARDS))
+
+    def job_milli(self, job: KubeJob) -> int:
+        """Return the cards of all pods of a job together, in thousandths: what they have where that is told, else what
+        they request."""
+        units = self._units_for(job)
+        total = sum(count * card_milli(each, units) for count, each in job.sizes)
+        for pod in job.pods:
+            told = [each.milli for each in self.places(pod)[0] if each.card is not None] if pod.is_placed else []
+            total += sum(told) - card_milli(requested(pod.spec), units) if told else self._claimed(pod)
+        return max(0, total)
+
+    def pod_milli(self, job: KubeJob, wanted: PodAmounts) -> int:
+        """Return the cards that a pod of a job requests, in thousandths. `wanted`: its other requests."""
+        claimed = self._claimed(job.pods[0]) if job.pods else 0
+        return card_milli(wanted, self._units_for(job)) + claimed
+
+    def models(self, job: KubeJob) -> tuple[str, ...]:
+        """Return the models of the cards that a job's placed pods hold; empty: of no card that is known."""
+        found: dict[str, None] = {}
+        for pod in job.placed:
+            cards = self.nodes.get(pod.spec.node_name, NO_CARDS).cards
+            for place in self.places(pod)[0]:
+                card = place.card if place.card is not None else next(iter(place.among), None)
+                if card is not None:
+                    found[cards[card].model] = None
+        return tuple(found)
+
+    def _claimed(self, pod: Pod) -> int:
+        """Return the cards that a pod requests by claims, in thousandths; of a shared claim its part."""
+        extended = pod.now.extended_resource_claim_status
+        # Cards that are requested as a resource are counted by it already, although a claim serves it.
+        counted = extended.resource_claim_name if extended and has_cards(requested(pod.spec)) else None
+        return sum(claimed_milli(each) // each.users for each in self.claims(pod) if each.metadata.name != counted)
+
+    def _units_for(self, job: KubeJob) -> Units:
+        """Return the units of the nodes on which the job's pods are; of all while it waits."""
+        placed = {pod.spec.node_name for pod in job.placed} & self.nodes.keys()
+        return joined(self.nodes[name].units for name in placed) if placed else self.units
+
+
+NO_CLUSTER_CARDS = ClusterCards({})
+"""Of a cluster whose nodes the user may not see."""
