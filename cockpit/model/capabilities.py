@@ -30,6 +30,8 @@ class Ability(StrEnum):
     """A quota tree may be in force."""
     EVERY_EVENT = "every_event"
     """Records every event of its jobs, also while no cockpit is connected."""
+    EVERY_END = "every_end"
+    """Keeps the record of every job that has ended, also after the job is deleted."""
     ENVIRONMENT = "environment"
     """Shows a job's environment variables, and changes those of a queued job."""
     REQUEST_IDS = "request_ids"

@@ -52,6 +52,8 @@ class Breakdown(msgspec.Struct, frozen=True):
     """An administrator set it."""
     kept: bool = False
     """INCREMENT_ONLY: it was higher than the parts come to now, and stays so."""
+    source: str = ""
+    """What gives the job this number, where it is no sum of factors: `PriorityClass urgent`."""
 
 
 Weight = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]

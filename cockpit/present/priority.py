@@ -52,11 +52,13 @@ def counting(breakdown: Breakdown) -> list[Part]:
 
 def says_something(breakdown: Breakdown) -> bool:
     """Return whether the breakdown shows a priority; false for a held job and under order of submission."""
-    return bool(breakdown.total and (breakdown.parts or breakdown.direct))
+    return bool(breakdown.source or (breakdown.total and (breakdown.parts or breakdown.direct)))
 
 
 def total_words(breakdown: Breakdown) -> str:
     """Return the total, such as `17 450`, and its origin where it was not computed."""
+    if breakdown.source:
+        return f"{units.grouped(breakdown.total)}, by {safe(breakdown.source)}"
     if breakdown.direct:
         return f"{units.grouped(breakdown.total)}, set by an administrator"
     if breakdown.kept:

@@ -123,6 +123,8 @@ def _bar_cell(row: PriorityRow, scale: CellContext, columns: int) -> Line:
         return ()
     if row.position is None:
         return line(Span("held, and not considered", "held"))
+    if row.breakdown.source:
+        return line(Span(safe(row.breakdown.source), MUTED))
     if row.breakdown.direct:
         return line(Span("set by an administrator", ACCENT))
     return stacked(row.breakdown, scale.whole, columns, letters=scale.letters)

@@ -173,6 +173,9 @@ def _tie(row: PriorityRow, other: PriorityRow, *, first: bool) -> str:
 
 def _differences(mine: Breakdown, theirs: Breakdown) -> Iterator[Span]:
     """Yield the factors by which the first job is ahead, the largest first, then those in which the other has more."""
+    if mine.source or theirs.source:
+        yield Span(f": {safe(mine.source)} against {safe(theirs.source)}")
+        return
     if mine.direct or theirs.direct:
         yield Span(": set by an administrator")
         return

@@ -90,6 +90,8 @@ class BackendContract:
 
     unknown = UNKNOWN_JOB
     """Id of a job that does not exist."""
+    counts_factors = True
+    """Whether a priority is a sum of factors with weights, of which others can be tried out."""
     counts_jobs = True
     """Whether ids grow with each job; else those of one second are in any order."""
 
@@ -200,10 +202,13 @@ class BackendContract:
 
     @needs("submit", "priorities")
     async def test_the_queue_is_listed_in_its_order_whatever_weights_are_tried(self, backend: Backend) -> None:
-        first, second = await backend.submit([self.held("ranked"), self.held("ranked")])
+        first, second = sorted(await backend.submit([self.held("ranked"), self.held("ranked")]))
         # all of them, for clusters that do not report their own
         every = WeightChanges(age=1000, assoc=0, fairshare=0, job_size=0, partition=0, qos=0, tres={"cpu": 0.0})
-        for weights in (None, every):
+        tried = (None, every) if self.counts_factors else (None,)
+        if not self.counts_factors:
+            assert (await refused(backend.priorities(every)))[0] is RefusalKind.UNAVAILABLE
+        for weights in tried:
             rows = [row for row in (await backend.priorities(weights)).rows if row.job in {first, second}]
             assert [(row.job, row.position) for row in rows] == [(first, None), (second, None)]
             assert all(row.breakdown is not None and row.breakdown.total == 0 for row in rows)

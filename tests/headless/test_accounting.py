@@ -7,6 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from cockpit.model.capabilities import Ability
 from cockpit.model.job import JobState
 from tests.doubles.samples import HOUR, NOW
 from tests.headless.conftest import Desk
@@ -111,3 +112,16 @@ def test_card_hours_are_of_one_day_up_to_a_year(desk: Desk, days: int) -> None:
 def test_card_hours_are_of_the_last_week_unless_another_number_of_days_is_given(desk: Desk) -> None:
     (row, *_) = json.loads(desk("accounting", "hours", "-o", "json").out)["rows"]
     assert len(row["by_day"]) == 7
+
+
+@pytest.mark.req("KU-07", "UI-09")
+@pytest.mark.parametrize("words", [("accounting",), ("accounting", "hours")])
+def test_a_cluster_that_forgets_ended_jobs_says_how_far_its_accounting_reaches(
+    desk: Desk, words: tuple[str, ...]
+) -> None:
+    assert desk(*words, "-o", "json").err == ""
+    why = "Only ended jobs that are still there are counted."
+    desk.backend.capabilities = desk.backend.capabilities.without({Ability.EVERY_END: why})
+    shown = desk(*words, "-o", "json")
+    assert why in shown.err
+    assert json.loads(shown.out)

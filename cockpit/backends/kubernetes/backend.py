@@ -8,7 +8,7 @@ and predictions come from the embedded scheduler over a copy of the cluster (`Pl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
@@ -19,15 +19,17 @@ from cockpit.backends.base import Asking, Connection, JobsDelta, LiveBackend, Sh
 from cockpit.backends.job_history import History
 from cockpit.backends.kubernetes.acting import Acts, unknown
 from cockpit.backends.kubernetes.batch_view import BatchView
-from cockpit.backends.kubernetes.capabilities import CAPABILITIES, without_rights
+from cockpit.backends.kubernetes.capabilities import CAPABILITIES, NO_WEIGHTS, without_rights
 from cockpit.backends.kubernetes.dialects import Dialects
 from cockpit.backends.kubernetes.editing import JobEditor
 from cockpit.backends.kubernetes.events import JobEvents, chosen
 from cockpit.backends.kubernetes.holds import Holds
 from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.job_list import JobList
+from cockpit.backends.kubernetes.mapping.accounting import ended_jobs, past_job, spending
 from cockpit.backends.kubernetes.mapping.kueue import queue_rows
 from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, shown_job, state
+from cockpit.backends.kubernetes.mapping.priorities import breakdown_of, priorities
 from cockpit.backends.kubernetes.priority_classes import PriorityClasses
 from cockpit.backends.kubernetes.quota_acts import QuotaActs
 from cockpit.backends.kubernetes.quota_view import QuotaView
@@ -39,6 +41,7 @@ from cockpit.backends.kubernetes.writing import ObjectWriter
 from cockpit.backends.overviews import overview_of
 from cockpit.backends.planning_mirror import PlanningMirror
 from cockpit.errors import RequestRefused
+from cockpit.formats.snapshotfile import SchedulerReport, Snapshot
 from cockpit.model import asking, forecast, jobdetail, view
 from cockpit.model.capabilities import Capabilities
 from cockpit.model.ids import JobId, job_words
@@ -60,8 +63,11 @@ if TYPE_CHECKING:
     from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
     from cockpit.backends.kubernetes.resources import Resource
     from cockpit.backends.kubernetes.wire.api import Api
+    from cockpit.model.accounting import EndedJob, Spending
     from cockpit.model.events import EventRecord
+    from cockpit.model.ids import Millis
     from cockpit.model.operations import Operation
+    from cockpit.model.priority import Breakdown, WeightChanges
     from cockpit.runtime.clock import Timekeeper
 
 T = TypeVar("T")
@@ -158,6 +164,7 @@ class KubernetesBackend(Asking, LiveBackend):
             job=await self._placed_record(job),
             explanation=self._explanation(row),
             events=tuple(await self.events(job=job)),
+            priority=await self._priority(row),
             waited=self._history.waited(self._record(job), self._clock.now()),
             recorded=True,
         )
@@ -170,6 +177,36 @@ class KubernetesBackend(Asking, LiveBackend):
             return chosen(everything, after, limit)
         await self._row(job)
         return chosen(await self._events.of_job(job, self._record(job), self._list.jobs.get(job)), after, limit)
+
+    async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
+        await self._ready()
+        if weights is not None:
+            refuse(NO_WEIGHTS)
+        return priorities(self._list.refresh().values(), self._list.jobs, await self._classes.values())
+
+    async def accounting(
+        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
+    ) -> list[EndedJob]:
+        """Return the ended jobs that the cluster still has, and those that this cockpit saw go."""
+        await self._ready()
+        return ended_jobs(self._past(), since, until, user)
+
+    async def spending(self, edges: Sequence[Millis]) -> Spending:
+        await self._ready()
+        return spending((job for _, job in self._past()), edges, self._clock.now())
+
+    async def snapshot(self) -> Snapshot:
+        await self._ready()
+        lists = self._lists()
+        reports = {row.id: SchedulerReport(reason=row.reason) for row in self._list.rows.values() if row.reason}
+        whole = state(lists)
+        return Snapshot(cluster=self._name, at=lists.at, scheduler=SCHEDULER, reports=reports, state=whole)
+
+    def _past(self) -> Iterator[tuple[JobRow, Job]]:
+        """Yield all jobs with what they hold or held."""
+        rows, cards = self._list.refresh(), self._inventory.cards
+        yield from ((row, past_job(self._list.jobs[number], number, cards)) for number, row in rows.items())
+        yield from self._list.gone.values()
 
     async def holds(self) -> list[view.HoldRow]:
         await self._ready()
@@ -312,6 +349,12 @@ class KubernetesBackend(Asking, LiveBackend):
         if row is None:
             raise unknown(job)
         return row
+
+    async def _priority(self, row: JobRow) -> tuple[Breakdown, ...]:
+        job = self._list.jobs.get(row.id)
+        if row.state is not JobState.QUEUED or job is None:
+            return ()
+        return (breakdown_of(row, job, await self._classes.values()),)
 
     def _record(self, job: JobId) -> Job:
         gone = self._list.gone.get(job)

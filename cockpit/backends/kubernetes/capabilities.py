@@ -12,19 +12,15 @@ _NO_ACCOUNTS = "Kubernetes has no accounts; namespaces and their quotas take the
 _NO_CATALOGUE = "A Kubernetes cluster has no catalogue."
 _NO_STAGING = "A Kubernetes cluster has no staged copies."
 _NO_RESERVATIONS = "Kubernetes has no advance reservations."
-_NO_WEIGHTS = "Kubernetes has no priority weights: a job's priority is the number of its PriorityClass."
+NO_WEIGHTS = "Kubernetes has no priority weights: a job's priority is the number of its PriorityClass."
 
 CAPABILITIES = Capabilities(
     {
         "accounts": _NO_ACCOUNTS,
-        "accounting": _NOT_YET,
-        "spending": _NOT_YET,
-        "snapshot": _NOT_YET,
-        "priorities": _NOT_YET,
         "requeue": _NOT_YET,
         "unblock": "Jobs on Kubernetes have no block lists.",
         "change_accounts": _NO_ACCOUNTS,
-        "set_weights": _NO_WEIGHTS,
+        "set_weights": NO_WEIGHTS,
         "catalogue": _NO_CATALOGUE,
         "change_catalogue": _NO_CATALOGUE,
         "staged": _NO_STAGING,
@@ -40,9 +36,11 @@ CAPABILITIES = Capabilities(
         Ability.TOP: "Only Slurm has `scontrol top`.",
         Ability.STEPS: "Only jobs of a Slurm cluster have steps; --replica chooses one of several pods.",
         Ability.EVERY_EVENT: "What a cockpit saw while it was connected; Kubernetes forgets its events after an hour.",
+        Ability.EVERY_END: "Kubernetes forgets a job with its object: counted are the ended jobs that it still "
+        "has, and those that this cockpit saw go.",
         Ability.ENVIRONMENT: "Environment variables may hold secrets; cockpit reads them of no pod.",
         Ability.REQUEST_IDS: NO_REQUEST_IDS,
-        Ability.WEIGHTS: _NO_WEIGHTS,
+        Ability.WEIGHTS: NO_WEIGHTS,
         Ability.LOCAL_FILES: "A Kubernetes cluster's pods see no folder of this machine.",
     }
 )

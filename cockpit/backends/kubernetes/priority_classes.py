@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cockpit.backends.kubernetes.mapping.priorities import ClassValues
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
 from cockpit.backends.kubernetes.resources import PRIORITY_CLASSES, WORKLOAD_CLASSES, WORKLOAD_CLASSES_2
 from cockpit.backends.kubernetes.wire.answers import ApiError
@@ -44,6 +45,12 @@ class PriorityClasses:
     async def of_pods(self) -> Mapping[str, PriorityClass]:
         """Return the classes of pods by name; empty where the user may not list them."""
         return await self._listed(PRIORITY_CLASSES)
+
+    async def values(self) -> ClassValues:
+        """Return the values of the classes of pods."""
+        known = await self.of_pods()
+        default = next((name for name, each in known.items() if each.global_default), "")
+        return ClassValues({name: each.value for name, each in known.items()}, default)
 
     async def of_kueue(self) -> Mapping[str, PriorityClass]:
         """Return the classes of Kueue's workloads by name; empty without Kueue."""

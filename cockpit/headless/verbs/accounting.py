@@ -10,6 +10,7 @@ from cockpit.headless.arguments import Verb, count
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, chosen_rows, write_rows
 from cockpit.headless.services import Call
+from cockpit.model.capabilities import Ability
 from cockpit.model.ids import Millis
 from cockpit.model.quantity import parse_duration
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -53,6 +54,7 @@ async def run(call: Call) -> int:
     since, until = _resolve(args.since, now), _resolve(args.until, now)
     jobs = await call.backend.accounting(since=since, until=until, user=args.user)
     call.tell_of_silent_clusters()
+    _tell_how_far_back(call)
     # Options are words of the filter, so that both may be given, and `--filter` can say the same.
     args.filter = " ".join(filter(None, (args.filter, *_words(args)))) or None
     if args.by is None:
@@ -64,6 +66,12 @@ async def run(call: Call) -> int:
     args.filter, args.sort = None, sort
     write_rows(SUMS, job_sums(chosen, GroupBy(args.by)), args, call.context(), call.streams)
     return ExitCode.OK
+
+
+def _tell_how_far_back(call: Call) -> None:
+    """Print why ended jobs are missing, where the cluster does not keep all of them."""
+    if why := call.backend.capabilities.why_not(Ability.EVERY_END):
+        call.streams.say(why)
 
 
 def hours_arguments(parser: ArgumentParser) -> None:
@@ -84,6 +92,7 @@ async def run_hours(call: Call) -> int:
     if spending.missing:
         # Refused rather than shown: without the ended jobs the sums would be wrong and look right.
         raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, spending.missing))
+    _tell_how_far_back(call)
     rows = held_by(spending, GroupBy(call.args.by))
     write_rows(HOURS, rows, call.args, call.context(), call.streams)
     return ExitCode.OK

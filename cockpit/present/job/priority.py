@@ -26,6 +26,9 @@ MOST_COLUMNS: Final = 100
 PART_COLUMNS: Final = 20
 WAITS_NO_LONGER: Final = "It waits no longer: a priority counts only among jobs that wait."
 HELD: Final = "It is held, and not considered until it is released."
+BY_CLASS: Final = (
+    "This cluster computes no priorities: the number is the value of a class, and of equal ones the oldest is first."
+)
 SET: Final = "An administrator set it: its factors do not count."
 
 
@@ -51,8 +54,8 @@ def _made_of(breakdown: Breakdown, panel: PanelContext) -> Iterator[Line]:
     """Yield the priority in one queue: its total, its bar and its table."""
     where = Span(f" in {safe(breakdown.partition)}" if breakdown.partition else "", MUTED)
     yield line(Span(f"{INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG), where)
-    if breakdown.direct:
-        yield line(Span(INDENT + SET, MUTED))
+    if breakdown.direct or breakdown.source:
+        yield line(Span(INDENT + (BY_CLASS if breakdown.source else SET), MUTED))
         return
     # The whole bar is this priority: parts are compared with each other, not with other jobs.
     columns = min(panel.columns - 2 * len(INDENT), MOST_COLUMNS)

@@ -66,7 +66,7 @@ def priorities(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
         }
         for each in detail.priority
         # Under order of submission there is a breakdown without parts.
-        if each.parts or each.direct
+        if each.parts or each.direct or each.source
     ]
 
 

@@ -126,7 +126,9 @@ def _computed(row: PriorityRow) -> bool:
     if breakdown is None:
         return False
     # Under order of submission there are no parts; 0 would be a priority.
-    return bool(breakdown.parts or breakdown.direct or row.position is None or row.uncounted is not None)
+    return bool(
+        breakdown.parts or breakdown.direct or breakdown.source or row.position is None or row.uncounted is not None
+    )
 
 
 def _factor(name: FactorName, what: str) -> Column:

@@ -14,6 +14,8 @@ class KueueWorkloadSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     queue_name: str = ""
     active: bool = True
     """False: an administrator or the user has stopped its admission."""
+    priority: int | None = None
+    """The number that orders the queue: the value of a WorkloadPriorityClass, else that of the pods' class."""
 
 
 class KueueWorkloadStatus(msgspec.Struct, frozen=True, gc=False):
