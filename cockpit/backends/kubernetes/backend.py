@@ -159,10 +159,12 @@ class KubernetesBackend(Asking, LiveBackend):
 
     async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
         row = await self._row(job, task)
+        explanation = self._explanation(row)
         return jobdetail.JobDetail(
-            row=row,
+            # Of a job in a queue more is known than in the list: the quota test.
+            row=row if explanation is None else replace(row, reason=explanation.reason),
             job=await self._placed_record(job),
-            explanation=self._explanation(row),
+            explanation=explanation,
             events=tuple(await self.events(job=job)),
             priority=await self._priority(row),
             waited=self._history.waited(self._record(job), self._clock.now()),

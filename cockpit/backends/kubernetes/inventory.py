@@ -94,7 +94,7 @@ class Inventory:
         self._marked: set[str] = set()
         self._queued: dict[str, KueueWorkload] = {}
         """Kueue's workloads, by the uid of the job that controls each."""
-        self.kube_queue = KubeQueues(self.mark)
+        self.kube_queue = KubeQueues(self.mark, self._notify)
         self.queue_kinds: frozenset[Resource] = frozenset()
         """The kinds of KubeQueue that the cluster serves."""
         self._owners = Owners(api, self._owner_found)

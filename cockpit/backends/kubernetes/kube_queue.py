@@ -42,9 +42,9 @@ class _Tree(NamedTuple):
 class KubeQueues:
     """The queue units, queues and quota trees that the user may see."""
 
-    def __init__(self, mark: Callable[[str], None]) -> None:
-        """`mark`: called with the uid of each job whose turn has changed."""
-        self._mark = mark
+    def __init__(self, mark: Callable[[str], None], changed: Callable[[], None]) -> None:
+        """`mark`: called with the uid of each job whose turn has changed; `changed`: after each change of anything."""
+        self._mark, self._notify = mark, changed
         self.version = 0
         """Grows with each change."""
         self.queues: dict[str, KubeQueue] = {}
@@ -111,6 +111,7 @@ class KubeQueues:
                 self._units.pop(key, None)
             if key in self._jobs:
                 self._mark(self._jobs[key])
+        self._notify()
 
     def queues_changed(self) -> None:
         """Mark every job that is in a queue: its queue's name follows from the queues and the quota tree."""
@@ -118,6 +119,7 @@ class KubeQueues:
         self.__dict__.pop("_in_force", None)
         for key in self._units.keys() & self._jobs.keys():
             self._mark(self._jobs[key])
+        self._notify()
 
     @cached_property
     def _in_force(self) -> _Tree:

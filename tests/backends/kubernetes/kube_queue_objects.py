@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cockpit.formats.quotatree import read_quota_tree
 from tests.backends.kubernetes.objects import GPU, merged
 from tests.backends.kubernetes.test_backend import a_job, a_pod
+from tests.doubles.kubernetes_api import Reply
 
 if TYPE_CHECKING:
     from cockpit.model.quota import QuotaTree
@@ -18,7 +19,7 @@ QUEUES = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/kube-queue/queues"
 TREES = "/apis/scheduling.sigs.k8s.io/v1beta1/namespaces/kube-system/elasticquotatrees"
 SUSPENDED = {"annotations": {"scheduling.x-k8s.io/suspend": "true"}}
 STARTED = "2026-03-01T09:00:00Z"
-ENQUEUED = "the queueunit is enqueued after created"
+ENQUEUED = "Insufficient quota(nvidia.com/gpu) in quota root/a"
 
 
 def jobs_of(namespace: str) -> str:
@@ -75,6 +76,8 @@ def queue_job(server: FakeApi, name: str, namespace: str = "team-a", **unit: Any
 
 
 def serve_kube_queue(server: FakeApi) -> None:
-    """Have the server serve the kinds of KubeQueue."""
+    """Have the server serve the kinds of KubeQueue, and quota trees that the user may change."""
+    allowed = json.dumps({"status": {"allowed": True}}).encode()
+    server.answer_next("POST /apis/authorization.k8s.io", Reply(body=allowed))
     server.kinds["/apis/scheduling.x-k8s.io/v1alpha1"] = ("queues", "queueunits")
     server.kinds["/apis/scheduling.sigs.k8s.io/v1beta1"] = ("elasticquotatrees",)

@@ -54,8 +54,6 @@ async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(module, "COALESCE_SECONDS", 0.0)
     backend = open_fake(server, tmp_path)
     serve_kube_queue(server)
-    allowed = {"status": {"allowed": True}}
-    server.answer_next("POST /apis/authorization.k8s.io", Reply(body=json.dumps(allowed).encode()))
     yield backend
     await backend.close()
 
@@ -153,7 +151,7 @@ async def test_the_quota_test_names_the_full_node_the_borrowers_and_when_the_job
     assert (reason.after, reason.fits_at) == (job["short"], 1772359200000)
     detail = await backend.job(job["train"])
     assert detail.explanation is not None
-    assert detail.explanation.reason == reason
+    assert detail.explanation.reason == detail.row.reason == reason
 
 
 @pytest.mark.req("KU-05")

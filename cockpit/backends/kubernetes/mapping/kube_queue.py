@@ -24,6 +24,8 @@ _QUOTA_OF_QUEUE = "kube-queue/quota-fullname"
 _SUFFIX = re.compile(r"-[a-z0-9]{5}")
 """What the API server adds to a generated name."""
 _LONGEST = 400
+_SAYS_NOTHING = "the queueunit is enqueued after created"
+"""The message of a queue unit that was not looked at yet, and of one that is tried again and again."""
 
 
 class QueueTurn(NamedTuple):
@@ -67,7 +69,9 @@ def queue_reason(turn: QueueTurn) -> QueueWaits | Held:
         return QueueWaits(KUBE_QUEUE, turn.queue)
     if turn.is_held:
         return Held("its queue unit", None)
-    return QueueWaits(KUBE_QUEUE, turn.queue, turn.unit.phase or "Enqueued", turn.unit.message[:_LONGEST])
+    message = turn.unit.message
+    words = "" if message == _SAYS_NOTHING else message[:_LONGEST]
+    return QueueWaits(KUBE_QUEUE, turn.queue, turn.unit.phase or "Enqueued", words)
 
 
 def queue_name(unit: QueueUnit | None, namespace: str, leaf: str, queues: Iterable[KubeQueue]) -> str:

@@ -1,0 +1,72 @@
+"""What kube-queue itself wrote on a real API server, as the cockpit shows it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cockpit.backends.kubernetes import session as module
+from cockpit.model.job import JobState
+from cockpit.model.pod_reasons import PodsNotCreated, QueueWaits
+from tests.backends.kubernetes.conftest import open_fake
+from tests.backends.kubernetes.kube_queue_objects import serve_kube_queue
+from tests.backends.kubernetes.test_kube_queue import explained, rows, seen
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from cockpit.backends.kubernetes.backend import KubernetesBackend
+    from tests.doubles.kubernetes_api import FakeApi
+
+Stage = dict[str, list[dict[str, Any]]]
+"""The objects by their collections."""
+STAGES: Mapping[str, Stage] = json.loads((Path(__file__).parent / "recorded/kube_queue_0_1_0.json").read_text())[
+    "stages"
+]
+WAITS = QueueWaits("KubeQueue", "research", "Enqueued")
+
+
+@pytest.fixture
+async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
+    monkeypatch.setattr(module, "COALESCE_SECONDS", 0.0)
+    backend = open_fake(server, tmp_path)
+    serve_kube_queue(server)
+    server.kinds["/apis/kubeflow.org/v1"] = ("tfjobs",)
+    yield backend
+    await backend.close()
+
+
+def show(server: FakeApi, stage: Stage) -> None:
+    """Have the server serve the objects of a stage, in place of those of another."""
+    for collection, objects in stage.items():
+        for each in objects:
+            path = f"{collection}/{each['metadata']['name']}"
+            if server.find(path) is None:
+                server.create(collection, each)
+            else:
+                gone = {"scheduling.x-k8s.io/suspend": None, **each["metadata"].get("annotations", {})}
+                server.change(path, {"metadata": {"annotations": gone}, "status": each.get("status")})
+
+
+@pytest.mark.req("KU-04", "KU-05")
+async def test_the_place_that_is_shown_is_the_order_in_which_kube_queue_dequeues(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    show(server, STAGES["waiting"])
+    found = await rows(backend)
+    # Its extension has taken the annotation off the first job; its operator did not run, and created no pods.
+    assert found["first"].reason == PodsNotCreated("TFJob")
+    assert {name: row.reason for name, row in found.items() if name != "first"} == {"second": WAITS, "urgent": WAITS}
+    assert {row.state for row in found.values()} == {JobState.QUEUED}
+    # The queue is the one of the namespace: these queue units name none.
+    assert {row.partitions for row in found.values()} == {("research",)}
+    assert (found["urgent"].priority, found["second"].priority) == (9, None)
+    assert [(await explained(backend, name)).position for name in ("urgent", "second")] == [1, 2]
+    show(server, STAGES["one ended"])
+    await seen(backend, "urgent", PodsNotCreated("TFJob"))
+    assert (await rows(backend))["second"].reason == WAITS
+    (queue,) = (await backend.queues()).rows
+    assert (queue.name, queue.waiting, queue.running) == ("research", 1, 1)
