@@ -144,7 +144,7 @@ class GangIncomplete(msgspec.Struct, frozen=True, cache_hash=True, tag="gang_inc
     """The job's pods start together or not at all, and some of them are missing."""
 
     gang: str
-    """The name of the pod group."""
+    """The name of the pod group; empty: the gang is the job's own pods."""
     least: int
     """The number of pods without which none starts."""
     ready: int

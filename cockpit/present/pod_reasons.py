@@ -86,6 +86,7 @@ _ADMISSION: Final = {
     "TimeoutBackoff": "was put back by {} into queue {}, since it did not start in time",
     "Closed": "{} lets no job out of queue {}, which is closed",
     "InQueue": "waits for its turn in {}'s queue {}",
+    "NoQueue": "{} has no queue {}",
     "Quota": "does not fit into {} {}",
 }
 
@@ -137,7 +138,8 @@ _MEMBERS: Final = {
 
 def _gang(reason: GangIncomplete) -> Iterator[str]:
     pods, have = units.counted(reason.least, "pod"), "has" if reason.ready == 1 else "have"
-    yield f"starts with {pods} of gang {safe(reason.gang)} or not at all; {reason.ready} of them {have} a node"
+    gang = f" of gang {safe(reason.gang)}" if reason.gang else ""
+    yield f"starts with {pods}{gang} or not at all; {reason.ready} of them {have} a node"
     yield from map(_missing, reason.missing)
     if reason.message:
         yield safe(reason.message)

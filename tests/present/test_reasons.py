@@ -190,6 +190,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (QueueWaits("Kueue", "team-a", "Odd"), "is not admitted by Kueue in queue team-a (Odd)"),
     (QueueWaits("Volcano", "batch", "Closed"), "Volcano lets no job out of queue batch, which is closed"),
+    (QueueWaits("Volcano", "batch", "NoQueue"), "Volcano has no queue batch"),
     (QueueWaits("Volcano", "batch", "InQueue"), "waits for its turn in Volcano's queue batch"),
     (QueueWaits("elastic quota", "nlp", "Quota", "used"), "does not fit into elastic quota nlp; used"),
     (
@@ -211,6 +212,10 @@ SENTENCES: list[tuple[Reason, str]] = [
             "starts with 4 pods of gang train or not at all; 1 of them has a node; 2 have no node (w-1 and w-2): "
             "of 21 nodes 21 have too little free nvidia.com/gpu; 1 is not created (worker)"
         ),
+    ),
+    (
+        GangIncomplete("", 2, 0, (MissingMembers(2, MemberState.WOULD_FIT, ("w-0", "w-1")),)),
+        "starts with 2 pods or not at all; 0 of them have a node; 2 would fit (w-0 and w-1)",
     ),
     (PodsNotCreated("PyTorchJob"), "waits for the controller of its PyTorchJob to create its pods"),
     (PodsNotCreated("Job", "quota"), "waits for the controller of its Job to create its pods; quota"),

@@ -222,11 +222,11 @@ class KubernetesBackend(Asking, LiveBackend):
             message = f"Job {job_words(job)} is {row.state}; only a job that waits can be explained."
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
         core = await (await self._judged()).explain(job)
+        own, core = self._batch.with_figures(own, core)
         judged = core.explanation.reason if core.explanation is not None else None
         # The scheduler's message counts nodes by cause; cockpit's own look at the nodes says how much they have free.
         if isinstance(own.reason, Unschedulable) and isinstance(judged, NotEnoughFree | NeverFits | NoEligibleNode):
             own = replace(own, reason=judged)
-        own, core = self._batch.with_quota(own, core)
         # Kubernetes' schedulers plan no starts, and most jobs have no time limit from which one would follow.
         return replace(core, explanation=own, position=own.position, forecast=forecast.Forecast(), scheduler=SCHEDULER)
 

@@ -10,16 +10,18 @@ from msgspec.structs import replace
 from cockpit.backends.kubernetes.mapping.elastic_quotas import ElasticQuotas
 from cockpit.backends.kubernetes.mapping.quota_answer import QUOTA_WORDS, QuotaBook, holding_job
 from cockpit.backends.kubernetes.mapping.volcano import volcano_queue_rows
-from cockpit.model.pod_reasons import QueueWaits
+from cockpit.model.pod_reasons import GangIncomplete, MemberState, QueueWaits, Unschedulable
+from cockpit.model.reasons import NeverFits, NoEligibleNode, NotEnoughFree
 
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.job_list import JobList
     from cockpit.backends.kubernetes.schedulers import BatchSchedulers
     from cockpit.model.forecast import Outlook
-    from cockpit.model.reasons import Explanation
+    from cockpit.model.reasons import Explanation, Reason
     from cockpit.model.view import QueueRow
 
 MOST_HOLDERS = 10
+_OF_SCHEDULER = frozenset({MemberState.NO_NODE, MemberState.WOULD_FIT, MemberState.NOT_CONSIDERED})
 
 
 class BatchView:
@@ -30,19 +32,21 @@ class BatchView:
 
     def rows(self) -> Iterator[QueueRow]:
         """Yield a row for each queue of Volcano and for each elastic quota, parents first."""
-        yield from volcano_queue_rows(self._schedulers.queues.values())
+        yield from volcano_queue_rows(self._schedulers.queues.values(), self._schedulers.groups.values())
         yield from self._quotas().rows(self._jobs.jobs.values())
 
-    def with_quota(self, explanation: Explanation, outlook: Outlook) -> tuple[Explanation, Outlook]:
-        """Return both with the quota that is short and the jobs that use it, where a batch scheduler says only that a
-        job waits for its quota or queue."""
-        reason = explanation.reason
-        if not isinstance(reason, QueueWaits) or (reason.manager, reason.code) not in QUOTA_WORDS:
-            return explanation, outlook
+    def with_figures(self, explanation: Explanation, outlook: Outlook) -> tuple[Explanation, Outlook]:
+        """Return both with figures where a batch scheduler says only that a job waits for its quota, queue or gang: the
+        quota that is short and the jobs that use it, else what the nodes lack. `outlook`: the embedded scheduler's."""
+        judged = outlook.explanation.reason if outlook.explanation is not None else None
+        if not _lacks_figures(explanation.reason):
+            never = _concerns_nodes(explanation.reason) and isinstance(judged, NeverFits | NoEligibleNode)
+            return replace(explanation, reason=judged) if never else explanation, outlook
         book, jobs = QuotaBook(self._quotas(), self._schedulers.queues), self._jobs.jobs
         answer = book.answer(jobs[explanation.job], jobs)
         if answer is None:
-            return explanation, outlook
+            of_nodes = isinstance(judged, NotEnoughFree | NeverFits | NoEligibleNode)
+            return replace(explanation, reason=judged) if of_nodes else explanation, outlook
         shown = answer.holders[:MOST_HOLDERS]
         known = {each.job for each in outlook.named}
         named = (holding_job(self._jobs.rows[each]) for each in shown if each not in known)
@@ -52,3 +56,21 @@ class BatchView:
 
     def _quotas(self) -> ElasticQuotas:
         return ElasticQuotas(self._schedulers.quotas.values())
+
+
+def _lacks_figures(reason: Reason) -> bool:
+    """Return whether the reason says that the job waits, but not what it lacks."""
+    match reason:
+        case QueueWaits():
+            return (reason.manager, reason.code) in QUOTA_WORDS
+        case GangIncomplete():
+            return _concerns_nodes(reason) and all(each.reason is None for each in reason.missing)
+        case Unschedulable():
+            return reason.nodes is None
+        case _:
+            return False
+
+
+def _concerns_nodes(reason: Reason) -> bool:
+    """Return whether the job waits for its gang, of which nothing but nodes keeps the pods back."""
+    return isinstance(reason, GangIncomplete) and all(each.state in _OF_SCHEDULER for each in reason.missing)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cockpit.backends.kubernetes.editing import job_name
 from cockpit.backends.kubernetes.objects.kube_queue import SUSPEND
 from cockpit.backends.kubernetes.resources import JOBS, QUEUE_UNITS, VOLCANO_COMMANDS, VOLCANO_JOBS, Resource
-from cockpit.backends.kubernetes.submitting import volcano_command
+from cockpit.backends.kubernetes.volcano_acts import volcano_command
 from cockpit.backends.kubernetes.writing import DRY_RUN, STRICT, refuse
 from cockpit.errors import RequestRefused
 from cockpit.model.refusal import RefusalKind
@@ -69,7 +69,7 @@ class QueueActs:
         One of Volcano is sent a command.
         """
         if resource == VOLCANO_JOBS:
-            await self._writer.create(VOLCANO_COMMANDS, volcano_command(job.meta, is_abort=suspended))
+            await self._writer.create(VOLCANO_COMMANDS, volcano_command(job, is_abort=suspended))
             return
         if resource == JOBS or (job.turn is None and SUSPEND not in (job.meta.annotations or {})):
             await self._patch(resource, job, await self._dialects.patch(resource, {"suspend": suspended}))

@@ -39,7 +39,8 @@ class BatchSchedulers:
         """Volcano's queues by name."""
         self.quotas: dict[str, tuple[Resource, ElasticQuota]] = {}
         """The elastic quotas by uid, each with the kind that it is of: two groups have one of the same name."""
-        self._groups: dict[GangKey, PodGroup] = {}
+        self.groups: dict[GangKey, PodGroup] = {}
+        """The pod groups by their places."""
         self._keys: dict[str, GangKey] = {}
         """The pod group of an object, by the uid of the object that controls the group."""
         self._pods: dict[GangKey, dict[str, Pod]] = {}
@@ -58,11 +59,14 @@ class BatchSchedulers:
         """Return what is kept of a job."""
         named = (key for pod in job.pods if (key := gang_key(pod.metadata)) is not None)
         key = self._keys.get(job.meta.uid) or next(named, None)
+        named_queue = job.workload.spec.queue if job.workload is not None and job.workload.spec.tasks else ""
+        # Volcano always has queues: without any, they may not be read.
+        missing = named_queue if self.queues and named_queue not in self.queues else ""
         if key is None:
-            return BatchScheduling()
-        group = self._groups.get(key)
+            return BatchScheduling(missing_queue=missing)
+        group = self.groups.get(key)
         gang = Gang(key.name, tuple(self._pods.get(key, {}).values()), group)
-        return BatchScheduling(gang, self.queues.get(group.spec.queue) if group is not None else None)
+        return BatchScheduling(gang, self.queues.get(group.spec.queue) if group is not None else None, missing)
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Take over a change of a pod. Its own job is looked at anew anyhow."""
@@ -94,11 +98,11 @@ class BatchSchedulers:
             key = GangKey(group.metadata.namespace, group.metadata.name)
             owner = group.metadata.controller
             if is_there:
-                self._groups[key] = group
+                self.groups[key] = group
                 if owner is not None:
                     self._keys[owner.uid] = key
             else:
-                self._groups.pop(key, None)
+                self.groups.pop(key, None)
                 if owner is not None:
                     self._keys.pop(owner.uid, None)
         each = new if new is not None else old
@@ -113,7 +117,7 @@ class BatchSchedulers:
             self.queues[new.metadata.name] = new
         if (old is not None and old.is_open) != (new is not None and new.is_open):
             name = (new or old).metadata.name  # type: ignore[union-attr] # one of them is there
-            for group in self._groups.values():
+            for group in self.groups.values():
                 if group.spec.queue == name:
                     self._mark_group(group)
         self._notify()

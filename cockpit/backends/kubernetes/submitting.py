@@ -14,7 +14,6 @@ from cockpit.backends.kubernetes.resources import (
     MPI_JOBS_V1,
     PYTORCH_JOBS,
     TF_JOBS,
-    VOLCANO_COMMANDS,
     VOLCANO_JOBS,
     Resource,
 )
@@ -27,7 +26,6 @@ from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Mode
 
 if TYPE_CHECKING:
-    from cockpit.backends.kubernetes.objects.meta import ObjectMeta
     from cockpit.model.spec import JobSpec
 
 Write = Callable[["JobSpec"], dict[str, Any]]
@@ -38,6 +36,8 @@ _KINDS: Mapping[Mode, tuple[Write, tuple[Resource, ...]]] = {
     Mode.HOROVOD: (write_mpi_job, (MPI_JOBS, MPI_JOBS_V1)),
     Mode.DEEPSPEED: (write_mpi_job, (MPI_JOBS, MPI_JOBS_V1)),
 }
+_RESUMES = 1000
+"""How often a job of Volcano can be suspended and resumed."""
 _IN_VOLCANO = (write_volcano_job, VOLCANO_JOBS)
 """The form of a distributed job where the kind of its mode is not served."""
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -64,6 +64,9 @@ def manifest_of(
     metadata.setdefault("namespace", namespace)
     metadata["annotations"] = {**metadata.get("annotations", {}), SUBMITTED_BY: user}
     manifest["apiVersion"] = resource.api_version
+    if resource == VOLCANO_JOBS:
+        # Each resume counts as a retry. Of itself Volcano retries nothing: the manifest has no policies.
+        manifest["spec"]["maxRetry"] = _RESUMES
     if spec.terminal:
         wrap(manifest, spec)
     return resource, manifest
@@ -82,26 +85,6 @@ def _kind(spec: JobSpec, served: Collection[Resource]) -> tuple[Resource, Write]
             "mode", "a job of several nodes needs a mode, such as pytorch, that says how its replicas find each other"
         )
     return resource, write
-
-
-def volcano_command(job: ObjectMeta, *, is_abort: bool) -> dict[str, Any]:
-    """Return the manifest of the command that has Volcano abort a job, which deletes its pods, or resume it.
-
-    Its name follows from the job, so that a command that is sent again is not carried out twice.
-    """
-    action = "AbortJob" if is_abort else "ResumeJob"
-    target = {"apiVersion": VOLCANO_JOBS.api_version, "kind": VOLCANO_JOBS.kind, "name": job.name, "uid": job.uid}
-    return {
-        "apiVersion": VOLCANO_COMMANDS.api_version,
-        "kind": VOLCANO_COMMANDS.kind,
-        "metadata": {
-            "name": f"{job.name}-{action.lower()}",
-            "namespace": job.namespace,
-            "ownerReferences": [{**target, "controller": True}],
-        },
-        "action": action,
-        "target": target,
-    }
 
 
 def _refuse(field: str, message: str) -> NoReturn:

@@ -88,7 +88,7 @@ def test_each_missing_member_is_named_with_its_own_reason() -> None:
     job = a_job(placed, pulling, refused("d"), refused("c"), gated, workload=a_pytorch_job(7))
     found = gang_reason(in_gang(job, a_group(8)))
     assert found == GangIncomplete(
-        "train",
+        "",
         8,
         2,
         (
@@ -104,7 +104,7 @@ def test_each_missing_member_is_named_with_its_own_reason() -> None:
         ),
     )
     assert sentence(found) == (
-        "starts with 8 pods of gang train or not at all; 2 of them have a node; "
+        "starts with 8 pods or not at all; 2 of them have a node; "
         "2 have no node (c and d): of 20 nodes 20 have too little free nvidia.com/gpu; 1 is kept back (e): x/gate; "
         "1 has a node and does not run: 1 pod cannot pull the image (ErrImagePull); 3 are not created"
     )
@@ -202,7 +202,7 @@ def test_a_pod_group_is_its_owners_before_there_is_a_pod(inventory: Inventory) -
     assert changed(inventory) == {"train": None}
     inventory.schedulers.group_changed(None, group := a_group(3, metadata=owner))
     found = changed(inventory)["train"]
-    assert found == GangIncomplete("train", 3, 0, (MissingMembers(3, MemberState.NOT_CREATED),))
+    assert found == GangIncomplete("", 3, 0, (MissingMembers(3, MemberState.NOT_CREATED),))
     inventory.schedulers.group_changed(group, None)
     assert changed(inventory) == {"train": None}
 

@@ -26,8 +26,8 @@ from cockpit.model.asking import WantedLimit
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
-from cockpit.model.pod_reasons import PodsNotCreated, QueueWaits
-from cockpit.model.reasons import Held, QuotaFull, Reason
+from cockpit.model.pod_reasons import GangIncomplete, MemberState, PodsNotCreated, QueueWaits
+from cockpit.model.reasons import Held, NeverFits, QuotaFull, Reason, Resource
 from cockpit.model.refusal import RefusalKind
 from cockpit.model.spec import Access, Mode, NodeSpec
 from tests.backends.kubernetes.conftest import open_fake
@@ -163,7 +163,7 @@ def test_queues_are_rows_below_their_parents() -> None:
         "status": {"allocated": {GPU: "12", "cpu": "24"}, "pending": 2, "inqueue": 1, "running": 3},
     }
     queues = [a_queue("nlp", **amounts), a_queue("root"), a_queue("lab"), a_queue("alone", spec={"parent": "gone"})]
-    rows = list(volcano_queue_rows(queues))
+    rows = list(volcano_queue_rows(queues, ()))
     assert [(row.path, row.level) for row in rows] == [
         ("alone", 0),
         ("root", 0),
@@ -262,6 +262,11 @@ async def test_a_job_is_suspended_and_resumed_by_commands(backend: KubernetesBac
     await until(backend, Held("AbortJob of Volcano", None))
     await backend.release(row.id)
     assert server.object(f"{COMMANDS}/train-resumejob")["action"] == "ResumeJob"
+    # A second resume would be its third retry, at which Volcano lets it fail.
+    server.change(f"{JOBS}/train", {"status": {"state": {"phase": "Running"}, "retryCount": 2}})
+    await until(backend, PodsNotCreated("Volcano Job"))
+    with pytest.raises(RequestRefused, match="its maxRetry is 3, and its retryCount 2"):
+        await backend.hold(row.id)
     with pytest.raises(RequestRefused, match="no time limit of its own") as refused:
         await backend.set_time_limit(row.id, WantedLimit(3600))
     assert refused.value.refusal.kind is RefusalKind.INVALID
@@ -278,8 +283,54 @@ async def test_a_distributed_job_is_submitted_as_volcanos_where_its_own_kind_is_
     made = server.object(f"{JOBS}/train")
     assert (made["apiVersion"], made["kind"]) == ("batch.volcano.sh/v1alpha1", "Job")
     assert [(task["name"], task["replicas"]) for task in made["spec"]["tasks"]] == [("master", 1), ("worker", 1)]
+    # Else Volcano would let it fail when it is resumed.
+    assert made["spec"]["maxRetry"] > 3
     assert made["metadata"]["annotations"]["cockpit/submitted-by"] == "alice"
     row = await until(backend, PodsNotCreated("Volcano Job"))
     assert (row.id, row.name, row.nodes) == (job, "train", 2)
     with pytest.raises(RequestRefused, match="hold: a Job of Volcano starts unheld"):
         await backend.submit([a_spec("held", image="img:1", mode=Mode.PYTORCH, nodes=2, hold=True)])
+
+
+def a_kube_node(name: str) -> dict[str, Any]:
+    status = {
+        "allocatable": {"cpu": "96", "memory": "1000Gi", GPU: "8"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    return {"kind": "Node", "metadata": {"name": name}, "status": status}
+
+
+def refused_pod(job: dict[str, Any], name: str, message: str, cards: int) -> dict[str, Any]:
+    conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]
+    pod = a_pod_of(job, name, status={"conditions": conditions})
+    pod["spec"]["containers"][0]["resources"] = {"limits": {GPU: cards}}
+    return pod
+
+
+@pytest.mark.req("KU-05")
+@pytest.mark.parametrize(
+    "message",
+    [
+        "pod group is not ready, 1 Pending, 2 minAvailable; Pending: 1 Unschedulable",
+        "0/2 nodes are unavailable: 2 Insufficient nvidia.com/gpu.",
+    ],
+)
+async def test_explain_says_that_a_gang_can_never_start(
+    backend: KubernetesBackend, server: FakeApi, message: str
+) -> None:
+    for name in ("n1", "n2"):
+        server.create("/api/v1/nodes", a_kube_node(name))
+    tasks = [
+        {"name": name, "replicas": 1, "template": refused_pod({"metadata": {"uid": "", "name": ""}}, "", "", cards)}
+        for name, cards in (("master", 1), ("worker", 16))
+    ]
+    job = server.create(JOBS, a_manifest(spec={"minAvailable": 2, "tasks": tasks}))
+    server.create(GROUPS, merged(a_group_of(job, "Inqueue"), {"spec": {"minMember": 2}}))
+    for name, cards in (("train-master-0", 1), ("train-worker-0", 16)):
+        server.create(PODS, refused_pod(job, name, message, cards))
+    (row,) = await backend.jobs()
+    assert isinstance(row.reason, GangIncomplete)
+    assert [(each.count, each.state) for each in row.reason.missing] == [(2, MemberState.NO_NODE)]
+    outlook = await backend.explain(row.id)
+    assert outlook.explanation is not None
+    assert outlook.explanation.reason == NeverFits(Resource.CARDS, 16, 8)

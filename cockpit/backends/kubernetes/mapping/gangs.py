@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob, role_of
 from cockpit.backends.kubernetes.mapping.waiting import starting, unschedulable
@@ -12,6 +16,8 @@ from cockpit.model.pod_reasons import GangIncomplete, Gated, MemberState, Missin
 
 _SATISFIED = frozenset({"Running", "Completed", "Finished"})
 """Phases of pod groups that had all that they need."""
+_OF_GROUP = re.compile(r"pod group is (?:not )?ready, ")
+"""The beginning of Volcano's sentence about a group, which its pods have where none of their own is known."""
 _MOST_NAMES = 3
 _LONGEST = 400
 
@@ -28,7 +34,8 @@ def gang_reason(job: KubeJob) -> GangIncomplete | None:
         return None
     least = gang.least
     ready = sum(pod.is_placed or pod.now.phase == "Succeeded" for pod in gang.pods)  # step 1
-    if ready >= least:
+    # A gang of one is a pod like any other.
+    if ready >= least or least == 1:
         return None
     if gang.group is not None and gang.group.status.phase in _SATISFIED:
         return None
@@ -37,50 +44,52 @@ def gang_reason(job: KubeJob) -> GangIncomplete | None:
     if absent > 0:  # step 3
         missing.append(MissingMembers(absent, MemberState.NOT_CREATED, role=_absent_role(job)))
     said = gang.group.unschedulable if gang.group is not None else None
-    is_said = any(each.reason is not None for each in missing)
+    # What it says of pods that the scheduler has looked at, they say themselves.
+    is_said = any(each.state in {MemberState.NO_NODE, MemberState.WOULD_FIT} for each in missing)
     message = said.message[:_LONGEST] if said is not None and not is_said else ""
-    return GangIncomplete(gang.name, least, ready, tuple(missing), message)
+    # The pods of one object need no name for what they are together.
+    name = "" if job.workload is not None and len(gang.pods) == len(job.pods) else gang.name
+    return GangIncomplete(name, least, ready, tuple(missing), message)
 
 
 def _existing(pods: Iterable[Pod], least: int) -> Iterator[MissingMembers]:
     """Yield the pods that do not run, those together of which the same is reported: the scheduler's refusals first."""
-    alike: dict[object, list[Pod]] = {}
+    alike: dict[_Report, list[Pod]] = {}
     placed: list[Pod] = []
     for pod in pods:
         if pod.is_placed:
             placed.append(pod)
         elif not pod.has_ended:
-            alike.setdefault((_member_state(pod), _said_of(pod)), []).append(pod)
-    for same in sorted(alike.values(), key=lambda each: (_ORDER.index(_member_state(each[0])), -len(each))):
-        state = _member_state(same[0])
-        reason: Unschedulable | Gated | None = None
-        if state is MemberState.GATED:
-            reason = Gated(tuple(gate.name for gate in same[0].spec.scheduling_gates or ()))
-        elif state is MemberState.NO_NODE:
-            reason = unschedulable(_said_of(same[0]), len(same), least)
-        yield MissingMembers(len(same), state, _names(same), reason=reason)
+            alike.setdefault(_report(pod), []).append(pod)
+    for (state, reason), same in sorted(alike.items(), key=lambda each: (_ORDER.index(each[0].state), -len(each[1]))):
+        counted = replace(reason, pods=len(same), wanted=least) if isinstance(reason, Unschedulable) else reason
+        yield MissingMembers(len(same), state, _names(same), reason=counted)
     if (waits := starting(placed)) is not None:
         yield MissingMembers(waits.pods, MemberState.STARTING, reason=waits)
+
+
+class _Report(NamedTuple):
+    """What is reported of a pod without a node."""
+
+    state: MemberState
+    reason: Unschedulable | Gated | None = None
 
 
 _ORDER = (MemberState.NO_NODE, MemberState.GATED, MemberState.NOT_CONSIDERED, MemberState.WOULD_FIT)
 
 
-def _member_state(pod: Pod) -> MemberState:
+def _report(pod: Pod) -> _Report:
     if pod.spec.scheduling_gates:
-        return MemberState.GATED
-    if pod.unscheduled is None:
-        return MemberState.NOT_CONSIDERED
+        return _Report(MemberState.GATED, Gated(tuple(gate.name for gate in pod.spec.scheduling_gates)))
+    said = pod.unscheduled
+    if said is None:
+        return _Report(MemberState.NOT_CONSIDERED)
     # Volcano's word for a pod that it has a node for while the gang as a whole has none.
-    if pod.unscheduled.reason in {"Schedulable", "Undetermined"}:
-        return MemberState.WOULD_FIT
-    return MemberState.NO_NODE
-
-
-def _said_of(pod: Pod) -> str:
-    if pod.spec.scheduling_gates:
-        return ",".join(gate.name for gate in pod.spec.scheduling_gates)
-    return pod.unscheduled.message if pod.unscheduled is not None else ""
+    if said.reason in {"Schedulable", "Undetermined"}:
+        return _Report(MemberState.WOULD_FIT)
+    reason = unschedulable(said.message, 1, 1)
+    is_groups = reason.nodes is None and _OF_GROUP.match(said.message)
+    return _Report(MemberState.NO_NODE, None if is_groups else reason)
 
 
 def _names(pods: list[Pod]) -> tuple[str, ...]:

@@ -64,6 +64,8 @@ class BatchScheduling(NamedTuple):
     gang: Gang | None = None
     queue: VolcanoQueue | None = None
     """Its queue of Volcano; None: it has none, or the queue may not be read."""
+    missing_queue: str = ""
+    """The name of a queue of Volcano that there is not; empty: it is there, or not known."""
 
 
 def _least(meta: ObjectMeta) -> int:

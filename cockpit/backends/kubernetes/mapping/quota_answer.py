@@ -66,7 +66,7 @@ def holding_job(row: JobRow) -> HoldingJob:
     return HoldingJob(
         job=row.id,
         name=row.name,
-        user=row.user,
+        user=row.user or "-",
         running=bool(row.placed_on),
         nodes=row.nodes,
         cpus=row.cpus,

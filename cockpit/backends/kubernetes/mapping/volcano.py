@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.quantities import tres_amounts
+from cockpit.backends.kubernetes.objects.gang import PodGroup
 from cockpit.backends.kubernetes.objects.volcano import VolcanoQueue
 from cockpit.model.pod_reasons import QueueWaits
 from cockpit.model.view import QueueKind, QueueRow
@@ -13,6 +15,8 @@ from cockpit.model.view import QueueKind, QueueRow
 VOLCANO = "Volcano"
 ROOT = "root"
 """The queue above all others, which Volcano makes."""
+_WAITING = ("", "Pending", "Inqueue")
+"""Phases of pod groups that wait."""
 _LONGEST = 400
 
 
@@ -21,6 +25,8 @@ def volcano_reason(job: KubeJob) -> QueueWaits | None:
 
     Volcano has a job's pods created when the job's pod group may leave the queue; a closed queue lets none leave.
     """
+    if job.batch.missing_queue and not job.pods:
+        return QueueWaits(VOLCANO, job.batch.missing_queue, "NoQueue")
     gang, queue = job.batch.gang, job.batch.queue
     group = gang.group if gang is not None else None
     if group is None or not group.spec.queue or group.status.phase not in {"", "Pending"}:
@@ -33,8 +39,12 @@ def volcano_reason(job: KubeJob) -> QueueWaits | None:
     return QueueWaits(VOLCANO, group.spec.queue, "InQueue", said.message[:_LONGEST] if said is not None else "")
 
 
-def volcano_queue_rows(queues: Iterable[VolcanoQueue]) -> Iterator[QueueRow]:
-    """Yield a row for each queue, parents first: what it deserves as the guarantee, its capability as the most."""
+def volcano_queue_rows(queues: Iterable[VolcanoQueue], groups: Iterable[PodGroup]) -> Iterator[QueueRow]:
+    """Yield a row for each queue, parents first: what it deserves as the guarantee, its capability as the most.
+
+    `groups`: the pod groups, which are counted where the queues have no numbers of them; only older versions do.
+    """
+    phases = Counter((each.spec.queue, each.status.phase) for each in groups)
     below: dict[str, list[VolcanoQueue]] = {}
     for each in sorted(queues, key=lambda each: each.metadata.name):
         below.setdefault(parent_of(each), []).append(each)
@@ -44,7 +54,7 @@ def volcano_queue_rows(queues: Iterable[VolcanoQueue]) -> Iterator[QueueRow]:
     stack = [(each, each.metadata.name, 0) for each in reversed(tops)]
     while stack:
         queue, path, level = stack.pop()
-        yield _row(queue, path, level)
+        yield _row(queue, path, level, phases)
         children = below.get(queue.metadata.name, [])
         stack += [(each, f"{path}/{each.metadata.name}", level + 1) for each in reversed(children)]
 
@@ -54,22 +64,23 @@ def parent_of(queue: VolcanoQueue) -> str:
     return queue.spec.parent or ("" if queue.metadata.name == ROOT else ROOT)
 
 
-def _row(queue: VolcanoQueue, path: str, level: int) -> QueueRow:
+def _row(queue: VolcanoQueue, path: str, level: int, phases: Mapping[tuple[str, str], int]) -> QueueRow:
+    name, status = queue.metadata.name, queue.status
     guarantee = queue.spec.guarantee.resource if queue.spec.guarantee is not None else None
     least = tres_amounts(queue.spec.deserved or guarantee or {})
     return QueueRow(
         kind=QueueKind.QUOTA,
         path=path,
-        name=queue.metadata.name,
+        name=name,
         level=level,
         since=queue.metadata.created_at or None,
-        waiting=queue.status.pending + queue.status.inqueue,
-        running=queue.status.running,
+        waiting=status.pending + status.inqueue or sum(phases.get((name, each), 0) for each in _WAITING),
+        running=status.running or phases.get((name, "Running"), 0),
         used=tres_amounts(queue.status.allocated or {}),
         min=least,
         max=tres_amounts(queue.spec.capability or {}),
         bounded=tuple(least),
         by_name=True,
         closed=not queue.is_open,
-        alone=not level and queue.metadata.name != ROOT,
+        alone=not level and name != ROOT,
     )

@@ -22,6 +22,7 @@ from cockpit.model.pod_reasons import (
 )
 
 _MESSAGE = re.compile(r"(\d+)/(\d+) nodes are (?:un)?available:?\s*(.*?)(?:[.,] preemption: (.*?))?\.?\s*", re.DOTALL)
+_ORIGIN = re.compile(r"^.*?\bOrigin reason is \S+: ", re.DOTALL)
 _CLAIMS = re.compile(r"[.,]?\s*(?:no new|still not able to \w+ the) claims? to deallocate\.?\s*$")
 """What the plugin of dynamic resource allocation adds to the causes of any pod since Kubernetes 1.34."""
 _CAUSE = re.compile(r"(\d+) (.+)", re.DOTALL)
@@ -75,7 +76,8 @@ def unschedulable(message: str, pods: int, wanted: int) -> Unschedulable:
     Source: kube-scheduler, framework/types.go, FitError: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were
     unschedulable. preemption: 0/3 nodes are available: …`.
     """
-    match = _MESSAGE.fullmatch(message)
+    # Volcano's sentence about a group ends with that of the scheduler about one of its pods.
+    match = _MESSAGE.fullmatch(_ORIGIN.sub("", message))
     if match is None:
         return Unschedulable(pods, wanted, None, message=message[:_LONGEST])
     excluded: Counter[tuple[Obstacle, str]] = Counter()

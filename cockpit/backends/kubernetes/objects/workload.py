@@ -115,6 +115,7 @@ class WorkloadSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     tasks: tuple[VolcanoTask, ...] | None = None
     queue: str = ""
     priority_class_name: str = ""
+    max_retry: int = 3
 
 
 class ReplicaStatus(msgspec.Struct, frozen=True, gc=False):
@@ -140,8 +141,9 @@ class WorkloadStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     # kai.alibabacloud.com
     current_workers: tuple[str, ...] | None = None
     target_workers: tuple[str, ...] | None = None
+    # batch.volcano.sh
     state: VolcanoState | str | None = None
-    """Of a Job of Volcano: its phase."""
+    retry_count: int = 0
 
     @property
     def volcano_state(self) -> VolcanoState | None:
