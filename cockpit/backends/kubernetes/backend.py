@@ -28,7 +28,7 @@ from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.job_list import JobList
 from cockpit.backends.kubernetes.mapping.accounting import ended_jobs, past_job, spending
 from cockpit.backends.kubernetes.mapping.kueue import queue_rows
-from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, shown_job, state
+from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, job_placement, shown_job, state
 from cockpit.backends.kubernetes.mapping.priorities import breakdown_of, priorities
 from cockpit.backends.kubernetes.priority_classes import PriorityClasses
 from cockpit.backends.kubernetes.quota_acts import QuotaActs
@@ -163,7 +163,7 @@ class KubernetesBackend(Asking, LiveBackend):
         return jobdetail.JobDetail(
             # Of a job in a queue more is known than in the list: the quota test.
             row=row if explanation is None else replace(row, reason=explanation.reason),
-            job=await self._placed_record(job),
+            job=self._placed_record(job),
             explanation=explanation,
             events=tuple(await self.events(job=job)),
             priority=await self._priority(row),
@@ -244,7 +244,7 @@ class KubernetesBackend(Asking, LiveBackend):
                     seen = self._changes.count
         except TimeoutError:
             return None
-        return await self._placed_record(job)
+        return self._placed_record(job)
 
     async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
         if reason := self.capabilities.why_not("logs"):
@@ -339,7 +339,7 @@ class KubernetesBackend(Asking, LiveBackend):
             dict(sorted(self._list.jobs.items())),
             tuple(self._inventory.other_pods()),
             quota=self._inventory.kube_queue.tree,
-            cards=self._inventory.cards,
+            known_cards=self._inventory.cards,
             version=(self._list.version, *self._inventory.versions),
         )
 
@@ -362,13 +362,11 @@ class KubernetesBackend(Asking, LiveBackend):
         gone = self._list.gone.get(job)
         return gone.record if gone is not None else shown_job(self._list.jobs[job], job)
 
-    async def _placed_record(self, job: JobId) -> Job:
-        """Return the record with the cards that the job holds."""
+    def _placed_record(self, job: JobId) -> Job:
+        """Return the record with what the job occupies, for which all pods are looked at."""
         if job in self._list.gone:
             return self._record(job)
-        known = (await (await self._mirror.look_at(self._lists())).job(job)).job
-        placement = known.attempt.placement if known.attempt is not None else ()
-        return shown_job(self._list.jobs[job], job, placement, self._inventory.cards)
+        return shown_job(self._list.jobs[job], job, job_placement(self._lists(), job), self._inventory.cards)
 
     def _job(self, job: JobId) -> KubeJob:
         """Return a job of the cluster. Refused for an unknown one, and for one that is gone."""

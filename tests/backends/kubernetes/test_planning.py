@@ -25,7 +25,7 @@ def test_several_pods_of_a_job_share_a_node() -> None:
     job = a_job(two_cards("a"), two_cards("b"), workload=a_pytorch_job())
     nodes, others = {"n1": a_node()}, (two_cards("c"), two_cards("d"))
     cards = Devices(lambda _: None).cards(nodes, 1)
-    lists = ClusterLists(Millis(1), nodes, {JobId(7): job}, others, cards=cards)
+    lists = ClusterLists(Millis(1), nodes, {JobId(7): job}, others, known_cards=cards)
     copied = state(lists)
     attempt = copied.jobs[JobId(7)].attempt
     assert attempt is not None

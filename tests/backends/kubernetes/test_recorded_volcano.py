@@ -36,6 +36,7 @@ IN_GROUP = "pod group is ready, 1 Pending, 1 minAvailable, 2 Running; Pending: 1
 def inventory() -> Inventory:
     """The recorded objects in an order in which a server may list them."""
     made = Inventory(None, "default", random.Random(1), lambda: None)  # type: ignore[arg-type] # it is never asked
+    made._watched = frozenset({(VOLCANO_JOBS.group, VOLCANO_JOBS.kind)})
     lists: tuple[tuple[str, type, Any], ...] = (
         ("pods", Pod, made._pod_changed),
         ("queues", VolcanoQueue, made.schedulers.queue_changed),

@@ -8,13 +8,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.mapping.cards.placing import slices_on
-from cockpit.backends.kubernetes.mapping.cards.view import NO_CARDS, NO_CLUSTER_CARDS, ClusterCards
+from cockpit.backends.kubernetes.mapping.cards.view import (
+    NO_CARDS,
+    NO_CLUSTER_CARDS,
+    ClusterCards,
+    cards_of_nodes,
+)
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.nodes import node_of
 from cockpit.backends.kubernetes.mapping.quantities import NOTHING, PodAmounts, requested
@@ -29,7 +34,7 @@ from cockpit.model.ids import JobId, Millis, NodeName, UserName
 from cockpit.model.image import HOST
 from cockpit.model.job import ENDED, Job, JobState, Submitter
 from cockpit.model.labels import Toleration
-from cockpit.model.node import Allocation, CardSlice, Node, Placement
+from cockpit.model.node import Allocation, CardSlice, Placement
 from cockpit.model.quota import QuotaTree
 from cockpit.model.resilience import Elastic
 from cockpit.model.spec import WHOLE_CARD, JobSpec, Mode, NodeSpec, PriorityWord, TaskSpread
@@ -51,9 +56,14 @@ class ClusterLists(NamedTuple):
     """Placed pods that belong to no job."""
     quota: QuotaTree | None = None
     """The quota tree in force."""
-    cards: ClusterCards = NO_CLUSTER_CARDS
+    known_cards: ClusterCards | None = None
+    """The nodes' cards and the claims of pods; None: nothing is known but what the nodes tell."""
     version: object = None
     """Equal for lists that differ in their time at most."""
+
+    @property
+    def cards(self) -> ClusterCards:
+        return self.known_cards or cards_of_nodes(self.nodes)
 
     @property
     def size(self) -> int:
@@ -73,7 +83,8 @@ def state(lists: ClusterLists) -> ClusterState:
         NodeName(name): node_of(each, cards.nodes.get(name, NO_CARDS).cards)
         for name, each in sorted(lists.nodes.items())
     }
-    placements = _placements([each.placed for each in lists.jobs.values()] + [lists.others], nodes, cards)  # step 2
+    groups = [*map(_ranked, lists.jobs.values()), list(enumerate(lists.others))]
+    placements = list(map(_by_node, _placements(groups, nodes, cards)))  # step 2
     jobs = {
         number: job_record(each, number, placements[order], cards)
         for order, (number, each) in enumerate(lists.jobs.items())
@@ -234,17 +245,25 @@ def node_spec(job: KubeJob, wants: PodAmounts, cards: ClusterCards) -> NodeSpec:
     return NodeSpec(cpus=wants.cpus, memory_mib=wants.memory_mib, card_milli=whole)
 
 
+def job_placement(lists: ClusterLists, number: JobId) -> Placement:
+    """Return what each placed pod of a job occupies, by rank."""
+    # Which part of a card a pod has depends on the other pods of its node.
+    nodes = {pod.spec.node_name for pod in lists.jobs[number].placed} & lists.nodes.keys()
+    order = list(lists.jobs).index(number)
+    return _placements([*map(_ranked, lists.jobs.values()), list(enumerate(lists.others))], nodes, lists.cards)[order]
+
+
+def _ranked(job: KubeJob) -> list[tuple[int, Pod]]:
+    """Return the placed pods of a job, each with its rank."""
+    return [(rank, pod) for rank, pod in enumerate(job.pods) if pod.is_placed]
+
+
 def _placements(
-    groups: Sequence[Sequence[Pod]], nodes: Mapping[NodeName, Node], cards: ClusterCards
+    groups: Sequence[Sequence[tuple[int, Pod]]], nodes: Collection[str], cards: ClusterCards
 ) -> list[Placement]:
-    """Return what the pods of each group, such as a job's, occupy of the nodes that the user may see."""
-    placed = [
-        (group, rank, pod)
-        for group, pods in enumerate(groups)
-        for rank, pod in enumerate(pods)
-        # A node may be gone already.
-        if pod.spec.node_name in nodes
-    ]
+    """Return what the pods of each group, such as a job's, occupy of these nodes. Pods come with their ranks."""
+    # A node may be gone already, or be one that the user may not see.
+    placed = [(group, *each) for group, pods in enumerate(groups) for each in pods if each[1].spec.node_name in nodes]
     # Shares of a card are numbered in the order in which their pods came, so that new ones change no number.
     placed.sort(key=lambda each: (each[2].metadata.created_at, each[2].metadata.namespace, each[2].metadata.name))
     by_node: dict[str, list[int]] = {}
@@ -252,19 +271,21 @@ def _placements(
         by_node.setdefault(pod.spec.node_name, []).append(place)
     slices: dict[int, tuple[CardSlice, ...]] = {}
     for node, there in by_node.items():
-        if (own := cards.nodes.get(node)) is not None:
-            held = [cards.places(placed[place][2])[0] for place in there]
-            slices |= zip(there, slices_on(own, held), strict=True)
-    # One allocation for each node: the scheduler counts a job once on a node.
-    result: list[dict[NodeName, Allocation]] = [{} for _ in groups]
+        held = [cards.places(placed[place][2])[0] for place in there]
+        slices |= zip(there, slices_on(cards.nodes.get(node, NO_CARDS), held), strict=True)
+    result: list[list[Allocation]] = [[] for _ in groups]
     for place, (group, rank, pod) in enumerate(placed):
-        wants, node_name = requested(pod.spec), NodeName(pod.spec.node_name)
-        before = result[group].get(node_name) or Allocation(rank, node_name, 0, 0)
-        result[group][node_name] = Allocation(
-            min(rank, before.rank),
-            node_name,
-            before.cpus + wants.cpus,
-            before.memory_mib + wants.memory_mib,
-            tuple(sorted((*before.slices, *slices.get(place, ())))),
-        )
-    return [tuple(sorted(each.values(), key=lambda allocation: allocation.rank)) for each in result]
+        wants = requested(pod.spec)
+        parts = tuple(sorted(slices[place]))
+        result[group].append(Allocation(rank, NodeName(pod.spec.node_name), wants.cpus, wants.memory_mib, parts))
+    return [tuple(sorted(each, key=lambda allocation: allocation.rank)) for each in result]
+
+
+def _by_node(placement: Placement) -> Placement:
+    """Return one allocation for each node: the scheduler counts a job once on a node."""
+    found: dict[NodeName, Allocation] = {}
+    for each in placement:
+        before = found.get(each.node) or Allocation(each.rank, each.node, 0, 0)
+        cpus, memory_mib = before.cpus + each.cpus, before.memory_mib + each.memory_mib
+        found[each.node] = Allocation(before.rank, each.node, cpus, memory_mib, (*before.slices, *each.slices))
+    return tuple(found.values())

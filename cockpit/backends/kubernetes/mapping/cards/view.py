@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
-from cockpit.backends.kubernetes.mapping.cards.all import NodeCards, Place, places_of
+from cockpit.backends.kubernetes.mapping.cards.all import NodeCards, Place, cards_of, places_of
 from cockpit.backends.kubernetes.mapping.cards.claims import claimed_milli
 from cockpit.backends.kubernetes.mapping.cards.requests import Units, card_milli, has_cards, joined
-from cockpit.backends.kubernetes.mapping.cards.scheme import PodSource
+from cockpit.backends.kubernetes.mapping.cards.scheme import NodeSource, PodSource
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
-from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested
+from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, offered, requested
+from cockpit.backends.kubernetes.objects.node import KubeNode
 from cockpit.backends.kubernetes.objects.pod import Pod
 from cockpit.backends.kubernetes.objects.resource_claims import ResourceClaim
 
@@ -76,3 +77,9 @@ class ClusterCards:
 
 NO_CLUSTER_CARDS = ClusterCards({})
 """Of a cluster whose nodes the user may not see."""
+
+
+def cards_of_nodes(nodes: Mapping[str, KubeNode]) -> ClusterCards:
+    """Return the cards of which the nodes themselves tell."""
+    sources = ((name, NodeSource(node.metadata, offered(node.status.allocatable))) for name, node in nodes.items())
+    return ClusterCards({name: cards_of(source) for name, source in sources})
