@@ -29,6 +29,8 @@ SNAPSHOT = "snapshot:"
 """Prefix of a snapshot; its file follows."""
 KUBE = "kube:"
 """Prefix of a Kubernetes cluster; its context in the kubeconfig follows."""
+NAMESPACES = "?namespaces="
+"""What follows the context where only some namespaces are read: their names, with commas."""
 REST = ("slurmrestd+unix:", "slurmrestd+http:", "slurmrestd+https:")
 """Prefixes of the address of a slurmrestd."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.clusters.choosing import (
     KUBE,
+    NAMESPACES,
     RECORDED,
     REST,
     SNAPSHOT,
@@ -101,13 +102,33 @@ async def opened(name: str, *, typing: bool = False) -> tuple[LiveBackend, Calla
         from cockpit.backends.kubernetes.opening import open_context
         from cockpit.runtime.clock import SystemClock
 
+        context, named = _context_of(address)
+        member = members().get(name)
+        namespaces = named or (member.namespaces if member is not None else ())
         seen = own_places().state_folder / "seen"
-        return open_context(address.removeprefix(KUBE), os.environ, seen), SystemClock().now
+        return open_context(context, os.environ, seen, namespaces), SystemClock().now
     if address.startswith(RECORDED):
         from cockpit.backends.slurm.opening import open_recorded
 
         return await open_recorded(address.removeprefix(RECORDED))
     return await _slurm(address, members().get(name), typing=typing)
+
+
+def _context_of(address: str) -> tuple[str, tuple[str, ...]]:
+    """Return the context and the namespaces of `kube:CONTEXT` or `kube:CONTEXT?namespaces=A,B`.
+
+    Raises `CockpitError` for what is no name of a namespace.
+    """
+    from cockpit.config.members import namespace_error
+    from cockpit.errors import CockpitError
+
+    context, asked, text = address.removeprefix(KUBE).partition(NAMESPACES)
+    names = tuple(dict.fromkeys(filter(None, text.split(","))))
+    if asked and not names:
+        raise CockpitError(f"{address!r} names no namespace; write {KUBE}{context}{NAMESPACES}A,B.")
+    for error in filter(None, map(namespace_error, names)):
+        raise CockpitError(f"{address!r}: {error}.")
+    return context, names
 
 
 async def _slurm(address: str, member: Member | None, *, typing: bool) -> tuple[LiveBackend, Callable[[], Millis]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -9,7 +10,7 @@ import msgspec
 
 from cockpit.config.cluster_names import DEMO, EVERY_CLUSTER, OWN, SLURM, SYSTEM
 from cockpit.config.filters import NAME
-from cockpit.formats.kinds import Path, Reading, Schema, Text, described
+from cockpit.formats.kinds import ListOf, Path, Reading, Schema, Text, described
 from cockpit.formats.measures import Checked, duration
 from cockpit.formats.tables import Field, Table
 from cockpit.model.rules.bounds import Bounds
@@ -18,8 +19,19 @@ from cockpit.model.text import visible
 
 ASKED_SECONDS = Bounds(1, 3600, " s")
 PATIENCE_SECONDS = Bounds(1, 600, " s")
+MOST_NAMESPACES = 200
 TAKEN = frozenset({EVERY_CLUSTER, OWN, SYSTEM, SLURM, DEMO})
 """Names that have a meaning of their own."""
+
+
+_NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def namespace_error(text: str) -> str | None:
+    """Return the error of the name of a namespace of Kubernetes; None: it is valid (RFC 1123 label)."""
+    if _NAMESPACE.fullmatch(text):
+        return None
+    return f'"{visible(text)}" is no namespace; its name has small letters, digits and -, 63 at most'
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +41,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     token_file: str = ""
     ask_every_seconds: int | None = None
     patience_seconds: int | None = None
+    namespaces: tuple[str, ...] = ()
 
 
 MEMBER = Table(
@@ -38,7 +51,7 @@ MEMBER = Table(
             "address",
             Checked(Text(), label_error),
             "`ssh://ann@login`, `slurmrestd+unix:///run/slurmrestd.sock`, `slurmrestd+https://ann@host:6820`, "
-            "`snapshot:FILE`, `recorded:22.05`, or a name such as `slurm`, `local` and `demo`.",
+            "`kube:CONTEXT`, `snapshot:FILE`, `recorded:22.05`, or a name such as `slurm`, `local` and `demo`.",
             required=True,
         ),
         Field(
@@ -48,6 +61,11 @@ MEMBER = Table(
         ),
         Field("ask_every", duration(ASKED_SECONDS), "Replaces the setting `ask_every`.", attribute="ask_every_seconds"),
         Field("patience", duration(PATIENCE_SECONDS), "Replaces the setting `patience`.", attribute="patience_seconds"),
+        Field(
+            "namespaces",
+            ListOf(Checked(Text(), namespace_error), MOST_NAMESPACES),
+            "The namespaces of a Kubernetes cluster that are read; without them all that you may list.",
+        ),
     ],
     short="address",
 )

@@ -71,3 +71,22 @@ def test_the_intervals_of_a_cluster_are_at_least_a_second(tmp_path: Path, name: 
 def test_the_schema_of_clusters_is_an_address_or_a_table_and_addresses_are_written() -> None:
     assert Members().schema()["additionalProperties"] == {"anyOf": [{"type": "string"}, MEMBER.schema()]}
     assert Members().write({"lab": Member(address="slurm")}) == {"lab": "slurm"}
+
+
+@pytest.mark.req("KU-01")
+def test_the_namespaces_of_a_kubernetes_cluster_are_named_by_address_or_configuration(config: Path) -> None:
+    config.write_text('[clusters.prod]\naddress = "kube:prod"\nnamespaces = ["team-a", "team-b"]\n')
+    assert choosing.members()["prod"].namespaces == ("team-a", "team-b")
+    assert opening._context_of("kube:prod") == ("prod", ())
+    # Contexts of providers have colons and slashes.
+    assert opening._context_of("kube:arn:aws:eks:x/prod?namespaces=team-a,team-b,team-a") == (
+        "arn:aws:eks:x/prod",
+        ("team-a", "team-b"),
+    )
+    with pytest.raises(CockpitError, match=r'"Team A" is no namespace; its name has small letters'):
+        opening._context_of("kube:prod?namespaces=Team A")
+    with pytest.raises(CockpitError, match=r"names no namespace; write kube:prod\?namespaces=A,B"):
+        opening._context_of("kube:prod?namespaces=")
+    config.write_text('[clusters.prod]\naddress = "kube:prod"\nnamespaces = ["a/b"]\n')
+    with pytest.raises(SpecErrors, match=r'namespaces\[0\]: "a/b" is no namespace'):
+        load_settings(env={}, files=[config])

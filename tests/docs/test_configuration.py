@@ -50,7 +50,7 @@ def test_the_examples_are_read(tmp_path: Path) -> None:
     assert load_settings(env={}, files=[tmp_path / "config.toml"]).hold_window_seconds == 8 * 3600
     (tmp_path / "config.toml").write_text(clusters)
     read = load_settings(env={"HOME": "/home/ann"}, files=[tmp_path / "config.toml"])
-    assert (read.cluster, list(read.clusters)) == ("lab", ["lab", "here", "big"])
+    assert (read.cluster, list(read.clusters)) == ("lab", ["lab", "here", "big", "prod"])
     assert (read.clusters["big"].token_file, read.clusters["big"].ask_every_seconds) == ("/home/ann/.big-token", 30)
     (tmp_path / "config.toml").write_text(keys)
     read = load_settings(env={}, files=[tmp_path / "config.toml"])

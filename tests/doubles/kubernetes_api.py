@@ -78,6 +78,8 @@ class FakeApi:
         self.replies: list[tuple[str, Reply]] = []
         self.repeats = 1
         self.kinds: dict[str, tuple[str, ...]] = {}
+        self.version = VERSION
+        self.unknown: tuple[str, ...] = ()
         self.address = ""
         self._objects: dict[Key, Object] = {}
         self._history: list[Event] = []
@@ -192,11 +194,11 @@ class FakeApi:
                 return await _send(request, reply)
         path = unquote(request.path)
         if path == "/version":
-            return web.json_response({"gitVersion": VERSION})
+            return web.json_response({"gitVersion": self.version})
         if path.count("/") == (2 if path.startswith("/api/") else 3) and not _is_collection(path):
             return self._group(path)
         if request.method == "POST":
-            return self._created(path, await request.json(), is_dry="dryRun" in request.query)
+            return self._created(path, self._known(await request.json()), is_dry="dryRun" in request.query)
         if request.method == "GET" and _is_collection(path):
             is_watch = request.query.get("watch") in ("1", "true")
             return await self._watch(request, path) if is_watch else self._page(request, path)
@@ -212,7 +214,17 @@ class FakeApi:
             return web.json_response(self._objects[key])
         if request.method == "DELETE":
             return web.json_response(self.remove(path))
-        return self._patched(path, self._objects[key], await request.json())
+        return self._patched(path, self._objects[key], self._known(await request.json()))
+
+    def _known(self, content: Object) -> Object:
+        """Drop the unknown fields of what a client has written."""
+        for path in self.unknown:
+            *above, last = path.split(".")
+            holder = content
+            for name in above:
+                holder = holder.get(name, {})
+            holder.pop(last, None)
+        return content
 
     def _group(self, path: str) -> web.Response:
         """The kinds of one version of an API group."""

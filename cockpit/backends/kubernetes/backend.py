@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -78,6 +78,18 @@ _MIRRORED = frozenset({"rules", "nodes", "reservations", "queues"})
 """Operations that the embedded engine answers from its copy of the cluster."""
 
 
+class ContextOptions(NamedTuple):
+    """What is known of a context beside its kubeconfig."""
+
+    history: Path | None = None
+    """The file of what was seen of jobs; None: it is forgotten when cockpit ends."""
+    namespaces: tuple[str, ...] = ()
+    """The namespaces that are read; empty: all that the user may list."""
+
+
+DEFAULT_OPTIONS = ContextOptions()
+
+
 class KubernetesBackend(Asking, LiveBackend):
     """Reads one context's cluster. Sends no request before the first operation."""
 
@@ -89,13 +101,15 @@ class KubernetesBackend(Asking, LiveBackend):
         clock: Timekeeper,
         random: Random,
         user: str,
-        history: Path | None = None,
+        options: ContextOptions = DEFAULT_OPTIONS,
     ) -> None:
-        """`connect`: makes a connection; each event loop has its own. `namespace`: that of the kubeconfig's context.
-        `history`: the file of what was seen of jobs; None: it is forgotten when cockpit ends."""
+        """`connect`: makes a connection; each event loop has its own. `namespace`: that of the kubeconfig's context."""
+        history, namespaces = options
+        # A job is submitted to the context's namespace, but to none that is not shown.
+        namespace = namespace if not namespaces or namespace in namespaces else namespaces[0]
         self._name, self._clock, self.user = name, clock, user
         api, changes = connect(), Changes()
-        self._inventory = Inventory(api, namespace, random, changes.notify)
+        self._inventory = Inventory(api, namespace, random, changes.notify, namespaces)
         self._session = Session(api, self._inventory, changes, clock, user)
         self._changes, self._context = changes, api.context
         self._holds = Holds(api, self._inventory.mark)
@@ -148,8 +162,8 @@ class KubernetesBackend(Asking, LiveBackend):
         await self._ready()
         if (why := self._inventory.absent.get(PODS)) and not self._list.rows:
             message = (
-                f"Pods cannot be listed: {why}. If you may list those of another namespace, name it in the context: "
-                "kubectl config set-context --current --namespace=NAME"
+                f"Pods cannot be listed: {why}. If you may list those of other namespaces, name them: "
+                f'-c \'kube:{self._context}?namespaces=A,B\', or namespaces = ["A", "B"] of the cluster in config.toml.'
             )
             raise RequestRefused(Refusal(RefusalKind.DENIED, message))
         rows = sorted(self._list.refresh().values(), key=lambda row: row.id)
@@ -420,4 +434,4 @@ class KubernetesBackend(Asking, LiveBackend):
         absent = self._inventory.absent.items()
         # Few users may read the devices of resource claims, and few clusters have any.
         shown = (f"{each.shown} cannot be read: {why}" for each, why in absent if each not in DEVICES)
-        return (*dict.fromkeys(shown), *self._inventory.devices.trouble)
+        return (*dict.fromkeys((*shown, *self._inventory.unseen)), *self._inventory.devices.trouble)

@@ -63,9 +63,19 @@ if TYPE_CHECKING:
 class Inventory:
     """The objects of one cluster, as far as the user may see them. Reads nothing before `start`."""
 
-    def __init__(self, api: Api, namespace: str, random: Random, changed: Callable[[], None]) -> None:
-        """`namespace`: that of the kubeconfig's context. `changed` is called after each change of anything."""
-        self._api, self._namespace, self._notify = api, namespace, changed
+    def __init__(
+        self,
+        api: Api,
+        namespace: str,
+        random: Random,
+        changed: Callable[[], None],
+        named: tuple[str, ...] = (),
+    ) -> None:
+        """`namespace`: that of the kubeconfig's context. `changed` is called after each change of anything.
+        `named`: the namespaces that are read; empty: all that the user may list."""
+        self._api, self._namespace, self._notify, self._named = api, namespace, changed, named
+        self.unseen: tuple[str, ...] = ()
+        """A sentence about the namespaces that are not read although the user has named none; empty: all are read."""
         self.moved: Callable[[], None] = lambda: None
         """Called when `synced`, `trouble` or `absent` may have changed."""
         self._pace = Pace(asyncio.Semaphore(1), random)
@@ -110,11 +120,14 @@ class Inventory:
     async def start(self) -> None:
         """Find out what there is to read, and start to read it. Raises `CockpitError` where the server does not answer.
 
-        1. Which namespaces the user may see, by the right to list pods.
+        1. Which namespaces the user may see, by the right to list pods, unless the user names some.
         2. Which kinds of jobs the cluster serves.
         3. One reflector for each kind and namespace; nodes belong to no namespace.
         """
-        self.namespaces = await visible_namespaces(self._api, self._namespace, PODS)  # step 1
+        if self._named:
+            self.namespaces = self._named
+        else:
+            self.namespaces, self.unseen = await visible_namespaces(self._api, self._namespace, PODS)  # step 1
         self.served = await served_among(self._api, WORKLOADS)  # step 2
         self._watched = frozenset((each.group, each.kind) for each in (*self.served, NODES))
         for resource in (each for each in WORKLOADS if each in self.served):  # step 3

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
-from cockpit.backends.kubernetes.backend import KubernetesBackend
+from cockpit.backends.kubernetes.backend import ContextOptions, KubernetesBackend
 from cockpit.backends.kubernetes.wire.api import Api
 from cockpit.backends.kubernetes.wire.connection import Connection
 from cockpit.backends.kubernetes.wire.kubeconfig import config_files, context_named
@@ -14,10 +14,13 @@ from cockpit.runtime.clock import SystemClock
 from cockpit.runtime.observed_history import history_file
 
 
-def open_context(name: str, env: Mapping[str, str], seen: Path | None = None) -> KubernetesBackend:
+def open_context(
+    name: str, env: Mapping[str, str], seen: Path | None = None, namespaces: tuple[str, ...] = ()
+) -> KubernetesBackend:
     """Open a context. Raises `CockpitError` where the kubeconfig has no such context.
 
-    `seen`: the folder for what was seen of jobs; None: it is forgotten when cockpit ends.
+    `seen`: the folder for what was seen of jobs; None: it is forgotten when cockpit ends. `namespaces`: those that are
+    read; empty: all that the user may list.
     """
     context = context_named(name, env)
     files, clock = config_files(env), SystemClock()
@@ -27,4 +30,5 @@ def open_context(name: str, env: Mapping[str, str], seen: Path | None = None) ->
 
     chance = Random()  # noqa: S311 - spreads retries over time
     history = history_file(seen, name, f"{context.server} {context.user}") if seen is not None else None
-    return KubernetesBackend(name, connect, context.namespace, clock, chance, context.user, history)
+    options = ContextOptions(history, namespaces)
+    return KubernetesBackend(name, connect, context.namespace, clock, chance, context.user, options)

@@ -48,6 +48,7 @@ Decide = Callable[[RawObject], Mapping[str, Any] | None]
 
 class _Object(msgspec.Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
+    spec: Any = None
 
 
 _OBJECT = msgspec.json.Decoder(_Object)
@@ -143,7 +144,16 @@ class ObjectWriter:
     async def _written(
         self, method: str, path: str, content: Mapping[str, Any], query: Sequence[tuple[str, str]]
     ) -> ObjectMeta:
-        return _OBJECT.decode(await self._sent(method, path, msgspec.json.encode(content), query)).metadata
+        written = _OBJECT.decode(await self._sent(method, path, msgspec.json.encode(content), query))
+        # Servers older than 1.25 do not know STRICT, and drop unknown fields without a word.
+        dropped = dropped_fields(content.get("spec"), written.spec, "spec") if written.spec is not None else ()
+        if dropped:
+            refuse(
+                f"The cluster knows no {' and no '.join(dropped)} in this kind of object, and has dropped it: the API "
+                "server or the definition of the kind is too old.",
+                RefusalKind.UNAVAILABLE,
+            )
+        return written.metadata
 
     async def _sent(
         self, method: str, path: str, body: bytes | None = None, query: Sequence[tuple[str, str]] = ()
@@ -176,6 +186,24 @@ def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str
         elif name not in before or old != value:
             patch[name] = value
     return patch
+
+
+def dropped_fields(wanted: Any, written: Any, path: str) -> list[str]:  # noqa: ANN401 - any part of an object
+    """Return the paths of the fields that were sent with a value and are not in the answer."""
+    if isinstance(wanted, Mapping):
+        # Empty values are left out of answers.
+        sent = ((f"{path}.{name}", value, name) for name, value in wanted.items() if value)
+        known = written if isinstance(written, Mapping) else {}
+        return [
+            each
+            for where, value, name in sent
+            for each in (dropped_fields(value, known[name], where) if name in known else [where])
+        ]
+    # A webhook may have put further elements into a list, anywhere.
+    if isinstance(wanted, list | tuple) and isinstance(written, list) and len(wanted) == len(written):
+        pairs = enumerate(zip(wanted, written, strict=True))
+        return [each for place, (one, other) in pairs for each in dropped_fields(one, other, f"{path}[{place}]")]
+    return []
 
 
 def refuse(message: str, kind: RefusalKind) -> NoReturn:

@@ -207,7 +207,7 @@ async def test_what_a_user_may_not_see_is_missing_with_the_reason(cluster: RealK
         with pytest.raises(RequestRefused, match="Nodes cannot be listed"):
             await backend.nodes()
     async with cockpit_of(cluster, NOBODY, namespace) as backend:
-        with pytest.raises(RequestRefused, match=r"Pods cannot be listed: pods is forbidden.*--namespace=NAME"):
+        with pytest.raises(RequestRefused, match=r"Pods cannot be listed: pods is forbidden.*namespaces=A,B"):
             await backend.jobs()
         assert any("pods cannot be read" in each for each in (await backend.overview()).trouble)
         with pytest.raises(RequestRefused, match="Nodes cannot be listed"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -84,20 +85,40 @@ async def may(api: Api, verb: str, resource: Resource, namespace: str = "", subr
     return decode_answer(body, _REVIEW, REVIEWS).status.allowed
 
 
-async def visible_namespaces(api: Api, own: str, resource: Resource) -> tuple[str, ...]:
-    """Return the namespaces in which the user may list the objects; one empty name means the whole cluster.
+class Visible(NamedTuple):
+    """The namespaces in which the user may list a kind of object."""
+
+    namespaces: tuple[str, ...]
+    """Their names; one empty name means the whole cluster."""
+    unseen: tuple[str, ...] = ()
+    """A sentence about namespaces that the user may be able to see all the same; empty: there are none."""
+
+
+async def visible_namespaces(api: Api, own: str, resource: Resource) -> Visible:
+    """Return the namespaces in which the user may list the objects.
 
     `own`: the namespace of the kubeconfig's context, which counts even where namespaces cannot be listed. It is
     returned where the user may list none, so that the server's refusal can be shown.
     """
     if await may(api, "list", resource):
-        return ("",)
+        return Visible(("",))
     try:
         names = [each.metadata.name for each in (await read_list(api, NAMESPACES, _NAMES)).items]
-    except ApiError:
-        names = []
-    asked = tuple(dict.fromkeys((own, *names)))[:MOST_NAMESPACES]
-    return await _allowed(api, asked, resource) or (own,)
+    except ApiError as error:
+        names, why = [], f"you may not list namespaces ({error.message})"
+    else:
+        why = f"of the cluster's {len(names)} namespaces only {MOST_NAMESPACES} are tried"
+    everything = tuple(dict.fromkeys((own, *names)))
+    asked = everything[:MOST_NAMESPACES]
+    found = await _allowed(api, asked, resource) or (own,)
+    if names and len(asked) == len(everything):
+        return Visible(found)
+    shown = f"the namespace {own} is" if found == (own,) else f"{len(found)} namespaces are"
+    about = (
+        f"Only {shown} shown: {why}. Name others: -c 'kube:{api.context}?namespaces=A,B', or `namespaces` of the "
+        "cluster in config.toml."
+    )
+    return Visible(found, (about,))
 
 
 async def _allowed(api: Api, namespaces: Iterable[str], resource: Resource) -> tuple[str, ...]:
