@@ -78,6 +78,13 @@ class HoldCards(StrEnum):
     KEEP = "keep"
 
 
+class HoldReplicas(StrEnum):
+    """Which failed replicas of a job are held on a Kubernetes cluster."""
+
+    FIRST = "first"
+    ALL = "all"
+
+
 class HoldAllocation(StrEnum):
     """What happens to a failed job's allocation during its debug hold on a Slurm cluster."""
 
@@ -240,6 +247,8 @@ class DebugHold(msgspec.Struct, frozen=True, kw_only=True):
     """What happens to the allocation on a Slurm cluster; None: it is kept."""
     window_seconds: int | None = None
     """How long the container is held; None: the administrator's default."""
+    replicas: HoldReplicas = HoldReplicas.FIRST
+    """Which replicas of several are held on a Kubernetes cluster; elsewhere a hold is of the whole job."""
 
 
 class Suspension(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from cockpit.backends.kubernetes.capabilities import CAPABILITIES, NO_WEIGHTS, w
 from cockpit.backends.kubernetes.dialects import Dialects
 from cockpit.backends.kubernetes.editing import JobEditor
 from cockpit.backends.kubernetes.events import JobEvents, chosen
+from cockpit.backends.kubernetes.failures import last_lines
 from cockpit.backends.kubernetes.holds import Holds
 from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.job_list import JobList
@@ -50,6 +51,7 @@ from cockpit.model.jobrow import JobRow
 from cockpit.model.pod_reasons import Unschedulable
 from cockpit.model.reasons import Explanation, NeverFits, NoEligibleNode, NotEnoughFree
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.text import visible
 from cockpit.protocol import messages
 from cockpit.protocol.operations import SHELL
 from cockpit.runtime.observed_history import ObservedHistory
@@ -112,7 +114,8 @@ class KubernetesBackend(Asking, LiveBackend):
         self._inventory = Inventory(api, namespace, random, changes.notify, namespaces)
         self._session = Session(api, self._inventory, changes, clock, user)
         self._changes, self._context = changes, api.context
-        self._holds = Holds(api, self._inventory.mark)
+        self._holds = Holds(api, self._inventory.mark, lambda: self.user)
+        self._api = api
         self._list = JobList(self._inventory, self._holds.shown, clock)
         self._history = History(ObservedHistory(history, SCHEDULER))
         self._events = JobEvents(api, self._history)
@@ -178,6 +181,7 @@ class KubernetesBackend(Asking, LiveBackend):
             # Of a job in a queue more is known than in the list: the quota test.
             row=row if explanation is None else replace(row, reason=explanation.reason),
             job=self._placed_record(job),
+            log_tail=await self._last_lines(job),
             explanation=explanation,
             events=tuple(await self.events(job=job)),
             priority=await self._priority(row),
@@ -234,6 +238,10 @@ class KubernetesBackend(Asking, LiveBackend):
         own = self._explanation(row)
         if own is None:
             message = f"Job {job_words(job)} is {row.state}; only a job that waits can be explained."
+            if row.failed is not None:
+                said = (await self._last_lines(job)).rstrip().rpartition("\n")[2]
+                message += f" Replica {row.failed[0]} failed first, with exit code {row.failed[1]}"
+                message += f"; its last line is: {visible(said, 300)}" if said else "."
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
         core = await (await self._judged()).explain(job)
         own, core = self._batch.with_figures(own, core)
@@ -374,13 +382,25 @@ class KubernetesBackend(Asking, LiveBackend):
 
     def _record(self, job: JobId) -> Job:
         gone = self._list.gone.get(job)
-        return gone.record if gone is not None else shown_job(self._list.jobs[job], job)
+        if gone is not None:
+            return gone.record
+        found = self._list.jobs[job]
+        return self._holds.record(found, shown_job(found, job), self._inventory.cards)
+
+    async def _last_lines(self, job: JobId) -> str:
+        """Return the last lines of the replica that failed first; empty: none has failed, or its log is gone."""
+        found = self._list.jobs.get(job)
+        first = self._holds.failure(found) if found is not None else None
+        return await last_lines(self._api, found.pods[first.rank]) if found is not None and first is not None else ""
 
     def _placed_record(self, job: JobId) -> Job:
         """Return the record with what the job occupies, for which all pods are looked at."""
         if job in self._list.gone:
             return self._record(job)
-        return shown_job(self._list.jobs[job], job, job_placement(self._lists(), job), self._inventory.cards)
+        found = self._list.jobs[job]
+        placement = job_placement(self._lists(), job)
+        cards = self._inventory.cards
+        return self._holds.record(found, shown_job(found, job, placement, cards), cards)
 
     def _job(self, job: JobId) -> KubeJob:
         """Return a job of the cluster. Refused for an unknown one, and for one that is gone."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import HoldReplicas
 
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.objects.meta import ObjectMeta
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 HOLD_SECONDS = "cockpit/hold-seconds"
 """Annotation of jobs whose command is wrapped, with the length of the hold."""
+HOLD_REPLICAS = "cockpit/hold-replicas"
+"""Annotation of jobs of which each replica that fails is held (`all`); without it, the first that failed."""
 DEFAULT_SECONDS = 4 * 3600
 SLACK_SECONDS = 120
 """What is added to the deadline of a job with a wrapper, which ends the command and the hold by itself."""
@@ -76,6 +79,14 @@ def hold_in(log_tail: bytes) -> Hold | None:
     return Hold(int(code), Millis(1000 * int(at)), Millis(1000 * int(until)), (folder or b"").decode())
 
 
+def without_announcement(log_tail: bytes) -> bytes:
+    """Return the end of a container's log without the line that announces its hold, if that is the last one."""
+    if hold_in(log_tail) is None:
+        return log_tail
+    before = log_tail.rstrip(b"\n").rpartition(b"\n")[0]
+    return before + b"\n" if before else b""
+
+
 def added_seconds(meta: ObjectMeta) -> int:
     """Return by how much the deadline of a job with a wrapper is later than its time limit; 0: it has none."""
     hold = meta.annotation(HOLD_SECONDS)
@@ -94,7 +105,8 @@ def wrap(manifest: dict[str, Any], spec: JobSpec) -> None:
     """
     seconds = DEFAULT_SECONDS if spec.debug_hold.window_seconds is None else spec.debug_hold.window_seconds
     metadata = manifest["metadata"]
-    metadata["annotations"] = {**metadata.get("annotations", {}), HOLD_SECONDS: str(seconds)}
+    every = {HOLD_REPLICAS: "all"} if spec.debug_hold.replicas is HoldReplicas.ALL else {}
+    metadata["annotations"] = {**metadata.get("annotations", {}), HOLD_SECONDS: str(seconds), **every}
     variables = {"COCKPIT_HOLD_SECONDS": str(seconds), "COCKPIT_LIMIT_SECONDS": str(spec.time_limit_seconds)}
     for template in _templates(manifest["spec"]):
         container = template["spec"]["containers"][0]

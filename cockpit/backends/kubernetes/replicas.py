@@ -42,10 +42,13 @@ class Replicas:
 
     def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         """Open a shell in a running pod. Refused for a pod that does not run: Kubernetes has no way into it."""
-        pod = self._pod(JobId(request.job), request.rank)
+        pod, job = self._pod(JobId(request.job), request.rank), self._find(JobId(request.job))
+        held = self._holds.of(job)
         if pod is None or pod.now.phase != "Running":
             state = "has no pod on a node" if pod is None else f"has ended ({pod.now.phase})"
             message = f"Replica {request.rank} of job {job_words(request.job)} {state}; only a running pod has a shell."
+            if held is not None:
+                message += f" Replica {job.pods.index(held[0])} is held."
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
         container = pod.spec.containers[0].name if pod.spec.containers else ""
         where = (pod.metadata.namespace, pod.metadata.name, container)
@@ -54,7 +57,6 @@ class Replicas:
         async def session(streams: ShellStreams) -> int:
             return await run_in_pod(self._connect, where, argv, request, streams)
 
-        held = self._holds.of(self._find(JobId(request.job)))
         return remote_shell(session, request, kept=held is not None and held[0] is pod)
 
     async def close(self) -> None:

@@ -39,6 +39,7 @@ from cockpit.model.spec import (
     Failover,
     HoldAllocation,
     HoldCards,
+    HoldReplicas,
     HomeAccess,
     JobKind,
     JobSpec,
@@ -136,6 +137,11 @@ DEBUG_HOLD = Table(
             "allocation",
             Choice(HoldAllocation),
             "Under Slurm: hold the nodes (the default), or copy the folder, free them and wait for others.",
+        ),
+        Field(
+            "replicas",
+            Choice(HoldReplicas),
+            "On Kubernetes: hold the replica that failed first (first, the default), or each that fails (all).",
         ),
     ],
 )

@@ -19,8 +19,15 @@ def arguments(parser: ArgumentParser) -> None:
 
 async def run(call: Call) -> int:
     ref = call.args.job
-    rank = call.args.replica if call.args.replica is not None else ref.rank or 0
-    return await enter(call, await call.job_id(ref), rank)
+    job = await call.job_id(ref)
+    rank = call.args.replica if call.args.replica is not None else ref.rank
+    return await enter(call, job, await _usual_rank(call, job) if rank is None else rank)
+
+
+async def _usual_rank(call: Call, job: JobId) -> int:
+    """Return the replica that failed first if it may be held, else the first one."""
+    row = (await call.backend.job(job)).row
+    return row.failed[0] if row.held_until is not None and row.failed is not None else 0
 
 
 async def enter(call: Call, job: JobId, rank: int = 0) -> int:

@@ -21,15 +21,17 @@ _UNCOVERED: Final = {
 
 
 def uncovered_words(job: Job) -> str:
-    """Return the sentence `No container is held: its time limit ended the script that would have held its nodes.`;
-    empty where that is not the case."""
+    """Return the sentence `No container is held: its time limit ended the script that would have held it.`; empty where
+    that is not the case. Of several replicas one may be held that failed later."""
     # Only a hold of whole allocations is part of the script on the nodes, and so ends with it.
     wanted = job.spec.terminal and job.spec.debug_hold.allocation is HoldAllocation.KEEP
-    if not wanted or job.state not in ENDED or job.held_until is not None:
+    if not wanted or job.state not in ENDED:
         return ""
     out_of_memory = job.exit is not None and job.exit.oom
+    if job.held_until is not None:
+        return "The replica that failed first is not held: it ran out of memory." if out_of_memory else ""
     cause = "running out of memory" if out_of_memory else _UNCOVERED.get(job.end_cause) if job.end_cause else None
-    return f"No container is held: {cause} ended the script that would have held its nodes." if cause else ""
+    return f"No container is held: {cause} ended the script that would have held it." if cause else ""
 
 
 def cost_words(job: Job, now: Millis) -> str:

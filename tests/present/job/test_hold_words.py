@@ -73,7 +73,7 @@ def test_held_resources_are_shown_with_their_cost(job: Job, said: str) -> None:
 )
 def test_an_end_that_prevents_a_held_container_is_explained(fields: dict[str, Any], cause: str) -> None:
     job = replace(kept(), held_until=None, **fields)
-    said = f"No container is held: {cause} ended the script that would have held its nodes."
+    said = f"No container is held: {cause} ended the script that would have held it."
     assert uncovered_words(job) == said
     assert uncovered_words(replace(job, spec=replace(job.spec, debug_hold=DebugHold()))) == ""
 

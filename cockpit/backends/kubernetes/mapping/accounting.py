@@ -49,7 +49,7 @@ def spending(jobs: Iterable[Job], edges: Sequence[Millis], now: Millis) -> Spend
 
 def past_job(job: KubeJob, number: JobId, cards: ClusterCards) -> Job:
     """Return the record of a job that has started, with what its pods hold or held."""
-    placement = tuple(_held(job, cards))
+    placement = tuple(held_by(job, cards))
     record = job_record(job, number, placement, cards)
     if record.attempt is not None:
         record = replace(record, attempt=replace(record.attempt, placement=placement))
@@ -57,7 +57,7 @@ def past_job(job: KubeJob, number: JobId, cards: ClusterCards) -> Job:
     return replace(record, spec=replace(shown_spec(job, cards), elastic=None), qos=job.urgency_class)
 
 
-def _held(job: KubeJob, cards: ClusterCards) -> Iterator[Allocation]:
+def held_by(job: KubeJob, cards: ClusterCards) -> Iterator[Allocation]:
     pods = [pod for pod in job.pods if pod.spec.node_name] if job.state in ENDED else job.placed
     for rank, pod in enumerate(pods):
         wants = requested(pod.spec)
