@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PYTHON_IN_VENV := .venv/bin/python
 SOURCES := $(shell find cockpit tests themes fixtures -type f -not -name '*.pyc')
 
-.PHONY: help setup setup-tests run test real-slurm real-kubernetes check format-check lint types imports architecture bench mutants chaos pictures requirements sizes format clean
+.PHONY: help setup setup-tests run test real-slurm real-kubernetes kubernetes-answers check format-check lint types imports architecture bench mutants chaos pictures requirements sizes format clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-17s%s\n", $$1, $$2 }'
@@ -35,6 +35,9 @@ real-slurm: ## the tests of a real Slurm of another Debian (RELEASE=trixie, fork
 
 real-kubernetes: setup setup-tests ## the tests of a real Kubernetes, which is built once with Go
 	@$(PYTHON_IN_VENV) -m pytest -p no:xdist -m real_kubernetes $(or $(TESTS),tests/real)
+
+kubernetes-answers: setup setup-tests ## answers about waiting pods against the real scheduler: make kubernetes-answers ARGS="--seed 2026 --count 342"
+	@$(PYTHON_IN_VENV) -m tests.real.kubernetes.answers $(ARGS)
 
 check: format-check lint types imports architecture ## format, lint, types, import contracts, architecture tests
 

@@ -43,6 +43,10 @@ class NoBound(StrEnum):
     than planned."""
     NO_RESERVATION = "no_reservation"
     """The scheduler reserves nothing for it yet."""
+    NOTHING_RESERVED = "nothing_reserved"
+    """The cluster's scheduler reserves nothing for any job: what fits first is placed (kube-scheduler)."""
+    NO_TIME_LIMIT = "no_time_limit"
+    """Jobs of which no end is known have what it waits for, so that no start is known either."""
 
 
 class CameAhead(msgspec.Struct, frozen=True, tag="came_ahead"):
@@ -192,7 +196,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     likely_to: Millis | None = None
     """The end of that range."""
     no_bound: NoBound | None = None
-    """Why there is no `latest_at`. None: there is one, or no start is known at all."""
+    """Why there is no `latest_at`. None: there is one, or nothing is known of the start."""
     moves: tuple[BoundMove, ...] = ()
     """The last changes of `latest_at`, oldest first."""
 
@@ -216,6 +220,18 @@ class Change(StrEnum):
     """Without a begin time; `before` is in milliseconds."""
     EXCLUSIVE = "exclusive"
     """On nodes that are shared with other jobs."""
+    TOLERATION = "toleration"
+    """Tolerating a taint; `after` is the taint. This one and those below are of jobs on Kubernetes."""
+    LABEL = "label"
+    """Another value of a label of the node selector, or without the label; `before` is the label, as `zone=z1`."""
+    NODE_AFFINITY = "node_affinity"
+    """Without node affinity."""
+    POD_RULES = "pod_rules"
+    """Without rules about other pods: affinity, anti-affinity and topology spread."""
+    HOST_PORT = "host_port"
+    """Without a port of the node; `before` is the port."""
+    PRIORITY_CLASS = "priority_class"
+    """A higher priority class; both values are names of classes."""
 
 
 class WhatIf(msgspec.Struct, frozen=True):
@@ -230,6 +246,8 @@ class WhatIf(msgspec.Struct, frozen=True):
     forecast: Forecast
     named: bool = False
     """Whether the what-if meets the very bound that the reason names; it is shown whatever start it leads to."""
+    evicts: int = 0
+    """The number of pods that are evicted for it."""
 
 
 class ExpectedStart(msgspec.Struct, frozen=True):

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from cockpit.model.ids import Millis
+
 
 class Obstacle(StrEnum):
     """Why a node cannot take a pod, by the scheduler's message about it."""
@@ -17,12 +19,16 @@ class Obstacle(StrEnum):
     TAINT = "taint"
     """It has a taint that the pod does not tolerate."""
     SELECTOR = "selector"
-    """It does not match the pod's node selector or affinity."""
+    """It does not match the pod's node selector or, where the scheduler says no more, its node affinity."""
+    AFFINITY = "affinity"
+    """It does not match the pod's node affinity."""
     CORDONED = "cordoned"
     """It is unschedulable."""
     NOT_READY = "not_ready"
     ANTI_AFFINITY = "anti_affinity"
-    """Rules about other pods forbid it: affinity, anti-affinity or topology spread."""
+    """Rules about other pods forbid it: affinity or anti-affinity."""
+    SPREAD = "spread"
+    """The pods would be spread too unevenly (topology spread constraints)."""
     VOLUME = "volume"
     """A volume of the pod cannot be used there."""
     PORTS = "ports"
@@ -39,7 +45,51 @@ class NodesExcluded(msgspec.Struct, frozen=True):
     nodes: int
     obstacle: Obstacle
     about: str = ""
-    """The resource, the taint, or the words of an unknown cause."""
+    """The resource, the taint, the label that is missing, or the words of an unknown cause."""
+    free: int | None = None
+    """Of a resource, by cockpit's own look: what each of them has free, in thousandths of a CPU, bytes or whole units.
+    None: not known."""
+    at_most: bool = False
+    """Whether `free` is the most that any of them has free."""
+    model: str = ""
+    """Of cards: their model; empty: unknown."""
+
+
+class NodesLookedAt(msgspec.Struct, frozen=True, cache_hash=True):
+    """Cockpit's own look at the nodes, by the rules of the scheduler's filters."""
+
+    nodes: int
+    """The number of nodes."""
+    fitting: int
+    """The number of nodes that could take one of the waiting pods now."""
+    when_empty: int
+    """The number of nodes that could take one if no other pod were on them."""
+    wanted: tuple[tuple[str, int], ...]
+    """What a pod wants of each resource that is short somewhere, in the units of `NodesExcluded.free`."""
+    excluded: tuple[NodesExcluded, ...] = ()
+    """The nodes by cause; of a resource, those with most free first. A node that lacks several is counted with each."""
+
+
+class ClaimTrouble(StrEnum):
+    """Why a volume claim has no volume."""
+
+    __hash__ = str.__hash__
+
+    ABSENT = "absent"
+    """There is no claim of this name."""
+    NO_CLASS = "no_class"
+    """Its storage class does not exist, or it names none and the cluster has no default."""
+    UNBOUND = "unbound"
+    """Its volume has not been provided yet."""
+
+
+class ClaimWaits(msgspec.Struct, frozen=True):
+    """A volume claim of the pods that keeps them back."""
+
+    claim: str
+    trouble: ClaimTrouble
+    storage_class: str = ""
+    """The storage class that it names; empty: none."""
 
 
 class Unschedulable(msgspec.Struct, frozen=True, cache_hash=True, tag="unschedulable"):
@@ -57,6 +107,24 @@ class Unschedulable(msgspec.Struct, frozen=True, cache_hash=True, tag="unschedul
     """The scheduler's own message where it has another form."""
     preemption: str = ""
     """Why preempting other pods would not help, in the scheduler's words; empty: it does not say."""
+    by_nodes: NodesLookedAt | None = None
+    """What the nodes' own objects say; None: they were not looked at."""
+    message_at: Millis | None = None
+    """When the scheduler last said so; None: unknown."""
+    claims: tuple[ClaimWaits, ...] = ()
+    """The volume claims that keep the pods back."""
+
+
+class QuotaUse(msgspec.Struct, frozen=True):
+    """A quota of the namespace of which too little is left for the job."""
+
+    quota: str
+    resource: str
+    """As pods request it; `pods`: the number of pods."""
+    wanted: int
+    """What the job's pods request together, like the two below in thousandths of a CPU, bytes or whole units."""
+    used: int
+    most: int
 
 
 class PodsNotCreated(msgspec.Struct, frozen=True, cache_hash=True, tag="pods_not_created"):
@@ -66,6 +134,8 @@ class PodsNotCreated(msgspec.Struct, frozen=True, cache_hash=True, tag="pods_not
     """The kind of the job, whose controller makes the pods."""
     message: str = ""
     """The controller's own words; empty: it says nothing."""
+    quotas: tuple[QuotaUse, ...] = ()
+    """The quotas of the namespace that keep the pods from being created."""
 
 
 class QueueWaits(msgspec.Struct, frozen=True, cache_hash=True, tag="queue_waits"):

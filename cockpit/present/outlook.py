@@ -167,7 +167,8 @@ def what_if_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
 
 def what_if(each: WhatIf) -> str:
     """Return the changed request in words: `with 4 cards instead of 8`."""
-    return _CHANGES[each.change](each.before, each.after)
+    words = _CHANGES[each.change](each.before, each.after)
+    return f"{words}, which evicts {units.counted(each.evicts, 'pod')}" if each.evicts else words
 
 
 _CHANGES: Final[dict[Change, Callable[[str, str], str]]] = {
@@ -191,6 +192,16 @@ _CHANGES: Final[dict[Change, Callable[[str, str], str]]] = {
     Change.BEGIN: lambda _before, _after: "without a time to begin at",
     Change.EXCLUSIVE: lambda _before, _after: "beside other jobs",
     Change.PRIORITY: lambda before, after: f"as {safe(after)} instead of {safe(before)}",
+    Change.TOLERATION: lambda _, after: f"tolerating the taint {safe(after)}",
+    Change.LABEL: lambda before, after: (
+        f"on nodes with {safe(after)} instead of {safe(before.partition('=')[2])}"
+        if after
+        else f"without the node selector {safe(before)}"
+    ),
+    Change.NODE_AFFINITY: lambda _before, _after: "without its node affinity",
+    Change.POD_RULES: lambda _before, _after: "without its rules about other pods",
+    Change.HOST_PORT: lambda before, _: f"without the host port {safe(before)}",
+    Change.PRIORITY_CLASS: lambda before, after: f"with the priority class {safe(after)} instead of {safe(before)}",
 }
 
 

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import tzinfo
 from typing import Final
 
+from cockpit.model.ids import Millis
 from cockpit.model.pod_reasons import (
+    ClaimTrouble,
+    ClaimWaits,
     GangIncomplete,
     Gated,
     MemberState,
     MissingMembers,
     NodesExcluded,
+    NodesLookedAt,
     Obstacle,
     PodReason,
     PodsNotCreated,
     PodsStarting,
     QueueWaits,
+    QuotaUse,
     Unschedulable,
 )
 from cockpit.model.pod_reasons import StartStep as Step
 from cockpit.present import units
+from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.safe import safe
 
@@ -29,6 +36,8 @@ _OBSTACLES: Final = {
     Obstacle.SELECTOR: ("does not match the node selector", "do not match the node selector"),
     Obstacle.CORDONED: ("is cordoned", "are cordoned"),
     Obstacle.NOT_READY: ("is not ready", "are not ready"),
+    Obstacle.AFFINITY: ("does not match the node affinity", "do not match the node affinity"),
+    Obstacle.SPREAD: ("would spread the pods too unevenly", "would spread the pods too unevenly"),
     Obstacle.ANTI_AFFINITY: ("is excluded by rules about other pods", "are excluded by rules about other pods"),
     Obstacle.VOLUME: ("cannot use its volume", "cannot use its volume"),
     Obstacle.PORTS: ("has its host port in use", "have its host port in use"),
@@ -55,15 +64,18 @@ _PLAIN: Final = frozenset({"", "ContainerCreating", "PodInitializing", "Waiting"
 """Words that say no more than the sentence."""
 
 
-def pod_clauses(reason: PodReason) -> Iterator[str]:
+def pod_clauses(reason: PodReason, now: Millis, zone: tzinfo | None) -> Iterator[str]:
     """Yield what the job waits for, then the particulars."""
     match reason:
         case Unschedulable():
             yield from _unschedulable(reason)
+            yield from _by_nodes(reason, now, zone)
         case PodsNotCreated():
             yield f"waits for the controller of its {safe(reason.kind)} to create its pods"
-            if reason.message:
+            # The controller's sentence has the same figures, written closely.
+            if reason.message and not reason.quotas:
                 yield safe(reason.message)
+            yield from map(_quota, reason.quotas)
         case QueueWaits():
             yield from _queue_waits(reason)
         case Gated():
@@ -107,6 +119,84 @@ def _unschedulable(reason: Unschedulable) -> Iterator[str]:
     yield f"none of {units.counted(reason.nodes, 'node')} can take {waiting}"
     if reason.excluded:
         yield ", ".join(map(_excluded, reason.excluded))
+
+
+_CLAIMS: Final = {
+    ClaimTrouble.ABSENT: "the volume claim {} does not exist",
+    ClaimTrouble.NO_CLASS: "the volume claim {} has no storage class that exists",
+    ClaimTrouble.UNBOUND: "the volume claim {} waits for its volume",
+}
+
+
+def _quota(each: QuotaUse) -> str:
+    most, used, wanted = (
+        units.counted(amount, "pod") if each.resource == "pods" else _amount(each.resource, amount, "")
+        for amount in (each.most, each.used, each.wanted)
+    )
+    return f"the quota {safe(each.quota)} allows {most}, {used} in use, {wanted} asked"
+
+
+def _claim(each: ClaimWaits) -> str:
+    words = _CLAIMS[each.trouble].format(safe(each.claim))
+    return f"{words} (storage class {safe(each.storage_class)})" if each.storage_class else words
+
+
+def _by_nodes(reason: Unschedulable, now: Millis, zone: tzinfo | None) -> Iterator[str]:
+    """Yield what else keeps the pods back: `by the nodes themselves, 6 have 4 H100 free, 2 have the taint spot`."""
+    yield from map(_claim, reason.claims)
+    found = reason.by_nodes
+    if found is None:
+        return
+    if found.fitting:
+        fit = f"{units.counted(found.fitting, 'node')} could take a pod now"
+        # Of a job that is not submitted the scheduler has said nothing.
+        said = f" of {clock(reason.message_at, now, zone)}" if reason.message_at is not None else ""
+        old = f", so the scheduler's message{said} is old" if reason.excluded or reason.message else ""
+        yield f"by the nodes themselves, {fit}{old}"
+    elif found.excluded:
+        yield f"by the nodes themselves, {', '.join(_group(each, dict(found.wanted)) for each in found.excluded)}"
+    if found.wanted:
+        wanted = [_amount(name, amount, _only_model(name, found)) for name, amount in found.wanted]
+        yield f"a pod needs {listed(wanted)}"
+    if not found.when_empty:
+        yield "no node could take a pod even if it were empty"
+
+
+def _only_model(resource: str, found: NodesLookedAt) -> str:
+    """Return the model of the cards of all these nodes; empty: they differ."""
+    models = {each.model for each in found.excluded if each.about == resource}
+    return models.pop() if len(models) == 1 else ""
+
+
+def _group(each: NodesExcluded, wanted: Mapping[str, int]) -> str:
+    if each.obstacle is Obstacle.SELECTOR and each.about:
+        return f"{each.nodes} {_lacks(each.nodes)} the label {safe(each.about)}"
+    if each.free is None or each.about not in wanted:
+        return _excluded(each)
+    has = "has" if each.nodes == 1 else "have"
+    most = "at most " if each.at_most else ""
+    free = _amount(each.about, each.free, each.model) if each.free else f"no {_noun(each.about, each.model)}"
+    return f"{each.nodes} {has} {most}{free} free"
+
+
+def _lacks(nodes: int) -> str:
+    return "lacks" if nodes == 1 else "lack"
+
+
+def _amount(resource: str, amount: int, model: str) -> str:
+    """Return an amount of a resource in words: `4 H100`, `1.5 CPUs`, `64G of memory`."""
+    if resource == "cpu":
+        return f"{units.decimal(amount, 1000, digits=3)} {'CPU' if amount == 1000 else 'CPUs'}"
+    if resource in _BYTES:
+        return f"{units.memory(-(-amount // 1024**2))} of {_BYTES[resource]}"
+    return f"{amount} {_noun(resource, model)}"
+
+
+_BYTES: Final = {"memory": "memory", "ephemeral-storage": "local storage"}
+
+
+def _noun(resource: str, model: str) -> str:
+    return safe(model) or _BYTES.get(resource) or ("CPU" if resource == "cpu" else safe(resource))
 
 
 def _excluded(each: NodesExcluded) -> str:

@@ -67,7 +67,7 @@ def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[st
         case SchedulerReason():
             return slurm_clauses(reason)
         case QueueWaits() | Unschedulable() | PodsNotCreated() | Gated() | PodsStarting() | GangIncomplete():
-            return tuple(pod_clauses(reason))
+            return tuple(pod_clauses(reason, now, zone))
         case _:
             return _not_evaluated(reason) if isinstance(reason, NotEvaluated) else rule_clauses(reason, now, zone)
 

@@ -193,7 +193,7 @@ def _of_quota(reason: QuotaFull | QuotaMaxJobs | NoQueue) -> tuple[str, ...]:
 def _of_quota_queue(reason: QuotaWaits, now: Millis, zone: tzinfo | None) -> Iterator[str]:
     """Yield the clauses by layer: the queue, the node of the quota tree that is full, who borrows there, and when the
     job would fit."""
-    yield from pod_clauses(reason.waits)
+    yield from pod_clauses(reason.waits, now, zone)
     yield from _of_quota(reason.limit)
     resource = reason.limit.resource if isinstance(reason.limit, QuotaFull) else ""
     if reason.borrowers:

@@ -46,6 +46,8 @@ WHY_NO_BOUND: Final[dict[NoBound, str]] = {
     NoBound.SHARED_LIMIT: "jobs ahead of it may use up a limit that it shares with them",
     NoBound.ROUNDED: "the scheduler rounds its plan (resolution), and jobs ahead may start sooner on other nodes",
     NoBound.NO_RESERVATION: "the scheduler has reserved no start for it yet",
+    NoBound.NOTHING_RESERVED: "the scheduler holds nothing back for it; another job that fits first is started",
+    NoBound.NO_TIME_LIMIT: "jobs without a time limit have what it waits for",
 }
 
 

@@ -37,7 +37,10 @@ from cockpit.backends.kubernetes.quota_view import QuotaView
 from cockpit.backends.kubernetes.replicas import Replicas
 from cockpit.backends.kubernetes.resources import DEVICES, PODS
 from cockpit.backends.kubernetes.session import Changes, Session
+from cockpit.backends.kubernetes.submitting import job_of, manifest_of
+from cockpit.backends.kubernetes.surroundings import read_namespace, read_surroundings
 from cockpit.backends.kubernetes.watching import ClusterWatch, is_listed
+from cockpit.backends.kubernetes.why import SCHEDULER, SchedulerForecast
 from cockpit.backends.kubernetes.writing import ObjectWriter
 from cockpit.backends.overviews import overview_of
 from cockpit.backends.planning_mirror import PlanningMirror
@@ -48,8 +51,8 @@ from cockpit.model.capabilities import Capabilities
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
-from cockpit.model.pod_reasons import Unschedulable
-from cockpit.model.reasons import Explanation, NeverFits, NoEligibleNode, NotEnoughFree
+from cockpit.model.pod_reasons import PodsNotCreated, Unschedulable
+from cockpit.model.reasons import Explanation
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.text import visible
 from cockpit.protocol import messages
@@ -70,11 +73,11 @@ if TYPE_CHECKING:
     from cockpit.model.ids import Millis
     from cockpit.model.operations import Operation
     from cockpit.model.priority import Breakdown, WeightChanges
+    from cockpit.model.spec import JobSpec
     from cockpit.runtime.clock import Timekeeper
 
 T = TypeVar("T")
 
-SCHEDULER = "Kubernetes"
 MOST_AHEAD = 10
 _MIRRORED = frozenset({"rules", "nodes", "reservations", "queues"})
 """Operations that the embedded engine answers from its copy of the cluster."""
@@ -122,6 +125,7 @@ class KubernetesBackend(Asking, LiveBackend):
         self._watch = ClusterWatch(self._session, changes, self._list, self._note)
         self._quota = QuotaView(self._inventory, self._list)
         self._batch = BatchView(self._inventory.schedulers, self._list)
+        self._namespace, self._forecast = namespace, SchedulerForecast()
         self._mirror = PlanningMirror(clock, name, user, state, is_same)
         self._classes = PriorityClasses(api)
         writer, dialects = ObjectWriter(api, self._inventory, changes), Dialects(api)
@@ -243,19 +247,33 @@ class KubernetesBackend(Asking, LiveBackend):
                 message += f" Replica {row.failed[0]} failed first, with exit code {row.failed[1]}"
                 message += f"; its last line is: {visible(said, 300)}" if said else "."
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
-        core = await (await self._judged()).explain(job)
+        if isinstance(own.reason, Unschedulable | PodsNotCreated):
+            around = await read_surroundings(self._api, self._list.jobs[job])
+            return await self._forecast.outlook(self._lists(), own, self._list.rows, around)
+        # Placed pods wait for no scheduler, and queue managers plan no starts.
+        bare = forecast.Outlook(
+            job=job, name=row.name, position=own.position, explanation=own, forecast=forecast.Forecast()
+        )
+        core = await (await self._judged()).explain(job) if row.state is JobState.QUEUED else bare
         own, core = self._batch.with_figures(own, core)
-        judged = core.explanation.reason if core.explanation is not None else None
-        # The scheduler's message counts nodes by cause; cockpit's own look at the nodes says how much they have free.
-        if isinstance(own.reason, Unschedulable) and isinstance(judged, NotEnoughFree | NeverFits | NoEligibleNode):
-            own = replace(own, reason=judged)
-        # Kubernetes' schedulers plan no starts, and most jobs have no time limit from which one would follow.
         return replace(core, explanation=own, position=own.position, forecast=forecast.Forecast(), scheduler=SCHEDULER)
 
     async def starts(self, jobs: Sequence[JobId]) -> list[forecast.ExpectedStart]:
-        """Return nothing: Kubernetes' schedulers plan no starts."""
-        del jobs
-        return []
+        """Return the likely starts by cockpit's own simulation: Kubernetes' scheduler plans none."""
+        await self._ready()
+        return await self._forecast.starts(self._lists(), jobs)
+
+    async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
+        """Predict jobs that are not submitted, by the objects that they would become. Refused where one can be none."""
+        await self._ready()
+        lists = self._lists()
+        # A queue manager decides first, whose rules the embedded scheduler knows.
+        if lists.quota is not None:
+            return await (await self._judged()).predict(specs)
+        made = [manifest_of(each, self._inventory.served, self._namespace, self.user) for each in specs]
+        jobs = [job_of(resource, manifest) for resource, manifest in made]
+        around = {each.meta.namespace: await read_namespace(self._api, each.meta.namespace) for each in jobs}
+        return await self._forecast.predictions(lists, jobs, self._list.rows, around)
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         try:

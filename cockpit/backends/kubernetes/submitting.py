@@ -6,8 +6,11 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import msgspec
+
 from cockpit.backends.kubernetes.hold_wrapper import wrap
-from cockpit.backends.kubernetes.mapping.kube_jobs import SUBMITTED_BY
+from cockpit.backends.kubernetes.mapping.kube_jobs import SUBMITTED_BY, KubeJob
+from cockpit.backends.kubernetes.objects.workload import Workload
 from cockpit.backends.kubernetes.resources import (
     JOBS,
     MPI_JOBS,
@@ -70,6 +73,12 @@ def manifest_of(
     if spec.terminal:
         wrap(manifest, spec)
     return resource, manifest
+
+
+def job_of(resource: Resource, manifest: Mapping[str, Any]) -> KubeJob:
+    """Return the job of a manifest, which has no pods yet."""
+    workload = msgspec.convert(manifest, Workload, strict=False)
+    return KubeJob(resource.kind, workload.metadata, workload, ())
 
 
 def _kind(spec: JobSpec, served: Collection[Resource]) -> tuple[Resource, Write]:

@@ -14,6 +14,7 @@ from cockpit.model.job import JobState
 from cockpit.model.jobdetail import JobDetail
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Node
+from cockpit.model.pod_reasons import PodsNotCreated, Unschedulable
 from cockpit.model.reasons import Explanation, Held, NeverFits, NoAlternative, NoEligibleNode, Reason, SchedulerReason
 from cockpit.present import units
 from cockpit.present.bars import bar
@@ -151,11 +152,15 @@ def _waiting(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iter
 def _best_reason(row: JobRow, panel: PanelContext) -> Reason | None:
     """Return the reason why the job waits.
 
-    The row of another scheduler's job (Slurm) has only that scheduler's reason; a prediction adds the figures behind
-    it.
+    The row of another scheduler's job (Slurm, Kubernetes) has only that scheduler's reason; a prediction adds the
+    figures behind it.
     """
     outlook = _outlook(row, panel)
-    if isinstance(row.reason, SchedulerReason) and outlook is not None and outlook.explanation is not None:
+    if (
+        isinstance(row.reason, SchedulerReason | Unschedulable | PodsNotCreated)
+        and outlook is not None
+        and outlook.explanation is not None
+    ):
         return outlook.explanation.reason
     return row.reason
 

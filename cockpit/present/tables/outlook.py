@@ -58,6 +58,7 @@ def what_ifs(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
             "before": each.before,
             "after": each.after,
             "sentence": what_if(each),
+            "evicts": each.evicts,
             "starts_now": each.forecast.now,
             "likely_at": iso(each.forecast.likely_at) if each.forecast.likely_at is not None else None,
         }

@@ -65,9 +65,12 @@ def test_the_schedulers_message_is_read_as_counts_of_nodes() -> None:
         ("3 node(s) had untolerated taint {node.kubernetes.io/unschedulable: }", Obstacle.CORDONED, ""),
         ("3 node(s) didn't match Pod's node affinity/selector", Obstacle.SELECTOR, ""),
         ("3 node(s) didn't match pod anti-affinity rules", Obstacle.ANTI_AFFINITY, ""),
-        ("3 node(s) didn't match pod topology spread constraints", Obstacle.ANTI_AFFINITY, ""),
+        ("3 node(s) didn't match pod topology spread constraints", Obstacle.SPREAD, ""),
         ("3 node(s) didn't have free ports for the requested pod ports", Obstacle.PORTS, ""),
         ("3 node(s) had volume node affinity conflict", Obstacle.VOLUME, ""),
+        ("3 node(s) had no available volume zone", Obstacle.VOLUME, ""),
+        ("3 node(s) didn't match PersistentVolume's node affinity", Obstacle.VOLUME, ""),
+        ("3 node(s) didn't find available persistent volumes to bind", Obstacle.VOLUME, ""),
         ("3 Too many pods", Obstacle.PODS, ""),
         ("3 the moon is in the way", Obstacle.OTHER, "the moon is in the way"),
     ],
@@ -105,6 +108,12 @@ def test_a_message_of_another_form_is_shown_as_it_is() -> None:
 def test_a_cause_without_a_count_concerns_the_pod() -> None:
     found = unschedulable("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims.", 1, 1)
     assert sentence(found) == ("none of 2 nodes can take its pod; (pod has unbound immediate PersistentVolumeClaims)")
+
+
+@pytest.mark.req("KU-05")
+def test_what_the_scheduler_adds_about_a_missing_claim_is_left_out() -> None:
+    found = unschedulable('0/7 nodes are available: persistentvolumeclaim "data" not found. not found', 1, 1)
+    assert found.excluded == (NodesExcluded(0, Obstacle.OTHER, 'persistentvolumeclaim "data" not found'),)
 
 
 @pytest.mark.req("KU-05")

@@ -32,10 +32,11 @@ def cluster() -> Iterator[RealKubernetes]:
 
 
 @contextmanager
-def running_cluster(*, nodes: int) -> Iterator[RealKubernetes]:
+def running_cluster(*, nodes: int, backoff_seconds: int | None = None) -> Iterator[RealKubernetes]:
     """A cluster of a test's own, until the block ends."""
     with tempfile.TemporaryDirectory(prefix="cockpit-kubernetes-", ignore_cleanup_errors=True) as folder:
         made = RealKubernetes(Path(folder), nodes=nodes, cards=CARDS)
+        made.backoff_seconds = backoff_seconds
         try:
             made.begin()
             yield made

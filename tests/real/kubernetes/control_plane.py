@@ -36,6 +36,9 @@ FAKE_LOG_LINE = "2026-01-02T03:04:05.000000000Z stdout F a line\n"
 class ControlPlane:
     """Started by `start`, ended by `end`, which removes the folder; ended likewise when this process ends otherwise."""
 
+    backoff_seconds: int | None = None
+    """How long the scheduler waits before it tries a pod again that fitted nowhere; None: its default, up to 10 s."""
+
     def __init__(self, folder: Path, *, cards: int) -> None:
         self.folder = folder
         self.cards = cards
@@ -172,8 +175,25 @@ class ControlPlane:
             "--terminated-pod-gc-threshold=0",
         ]
         self.daemons.start("kube-controller-manager", manager)
-        self.daemons.start("kube-scheduler", [_program("kube-scheduler"), config, *quick])
+        # A file replaces the flags.
+        scheduler = (
+            [f"--config={self._scheduler_file()}", "--secure-port=0"] if self.backoff_seconds else [config, *quick]
+        )
+        self.daemons.start("kube-scheduler", [_program("kube-scheduler"), *scheduler])
         self.daemons.start("kwok", self._kwok())
+
+    def _scheduler_file(self) -> Path:
+        file = self.folder / "scheduler.yaml"
+        settings = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            "clientConnection": {"kubeconfig": str(self.kubeconfig(ADMIN)), "qps": 500, "burst": 1000},
+            "podInitialBackoffSeconds": self.backoff_seconds,
+            "podMaxBackoffSeconds": self.backoff_seconds,
+        }
+        file.write_text(json.dumps(settings))
+        return file
 
     def _kwok(self) -> list[str | Path]:
         printed = self.folder / "pod.log"

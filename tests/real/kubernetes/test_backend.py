@@ -19,7 +19,6 @@ from cockpit.model.asking import LogRequest, ShellRequest
 from cockpit.model.job import JobState
 from cockpit.model.labels import Toleration
 from cockpit.model.pod_reasons import Obstacle, Unschedulable
-from cockpit.model.reasons import NeverFits, Resource
 from cockpit.model.refusal import RefusalKind
 from cockpit.model.spec import DebugHold, NodeSpec
 from cockpit.runtime.clock import SystemClock
@@ -94,7 +93,11 @@ async def test_a_pod_that_fits_nowhere_is_explained_by_the_scheduler_and_by_the_
     async with cockpit_of(cluster, ADMIN, namespace) as backend:
         outlook = await backend.explain(row.id)
         assert outlook.explanation is not None
-        assert outlook.explanation.reason == NeverFits(Resource.CARDS, CARDS + 1, CARDS)
+        reason = outlook.explanation.reason
+        assert isinstance(reason, Unschedulable)
+        assert reason.by_nodes is not None
+        assert (reason.by_nodes.nodes, reason.by_nodes.when_empty) == (NODES + 1, 0)
+        assert {(each.obstacle, each.free) for each in reason.by_nodes.excluded} >= {(Obstacle.RESOURCE, CARDS)}
 
 
 @pytest.mark.req("KU-07")

@@ -42,7 +42,7 @@ from cockpit.model.spec import WHOLE_CARD, JobSpec, Mode, NodeSpec, PriorityWord
 OUTPUT = "the logs of its pods"
 """What is shown for the file of a job's output."""
 _OTHER_PODS = "pods of no job"
-_HOSTNAME = "kubernetes.io/hostname"
+HOSTNAME = "kubernetes.io/hostname"
 
 
 class ClusterLists(NamedTuple):
@@ -184,7 +184,7 @@ def _part(job: KubeJob, count: int, placing: _Placing, cards: ClusterCards) -> J
     each = node_spec(job, placing.wants, cards)
     selector = dict(placing.selector)
     # A job that names its node by the label of the host name means this node.
-    names = tuple(map(NodeName, filter(None, (selector.pop(_HOSTNAME, ""), placing.node))))
+    names = tuple(map(NodeName, filter(None, (selector.pop(HOSTNAME, ""), placing.node))))
     return JobSpec(
         name=job.meta.name,
         command=job.command,

@@ -79,7 +79,11 @@ class _ContainerRequest(NamedTuple):
 def requested(spec: PodSpec) -> PodAmounts:
     """Return the pod's request, as the scheduler computes it."""
     # Thousands of pods have few different requests, and computing with fractions takes its time.
-    return _request(
+    return _request(*_parts(spec))
+
+
+def _parts(spec: PodSpec) -> tuple[tuple[_ContainerRequest, ...], tuple[_ContainerRequest, ...], _Amounts]:
+    return (
         tuple([_of_container(each) for each in spec.containers]),
         tuple([_of_container(each) for each in spec.init_containers or ()]),
         tuple((spec.overhead or {}).items()),
@@ -93,10 +97,41 @@ def _of_container(container: Container) -> _ContainerRequest:
     return _ContainerRequest(tuple(wanted.items()), container.restart_policy == "Always")
 
 
+ExactAmounts = tuple[tuple[str, int], ...]
+"""Amounts by resource as the scheduler counts them, sorted by name: thousandths of a CPU, bytes, whole units."""
+
+
+def exact_request(spec: PodSpec) -> ExactAmounts:
+    """Return the pod's request of every resource, rounded up as the scheduler does."""
+    return _exact(*_parts(spec))
+
+
+@lru_cache(maxsize=4096)
+def _exact(
+    containers: tuple[_ContainerRequest, ...], init_containers: tuple[_ContainerRequest, ...], overhead: _Amounts
+) -> ExactAmounts:
+    total = _total(containers, init_containers, overhead)
+    return tuple(
+        (name, math.ceil(amount * 1000 if name == CPU else amount)) for name, amount in sorted(total.items()) if amount
+    )
+
+
+def exact_amounts(given: Quantities | None) -> dict[str, int]:
+    """Return what a node offers of every resource, in the units of `exact_request`."""
+    found = _fractions((given or {}).items())
+    return {name: int(amount * 1000 if name == CPU else amount) for name, amount in found.items()}
+
+
 @lru_cache(maxsize=4096)
 def _request(
     containers: tuple[_ContainerRequest, ...], init_containers: tuple[_ContainerRequest, ...], overhead: _Amounts
 ) -> PodAmounts:
+    return amounts(_total(containers, init_containers, overhead))
+
+
+def _total(
+    containers: tuple[_ContainerRequest, ...], init_containers: tuple[_ContainerRequest, ...], overhead: _Amounts
+) -> dict[str, Fraction]:
     """Compute the request. Source: k8s.io/component-helpers/resource, PodRequests.
 
     1. All containers and sidecars run together. 2. An init container runs alone beside the sidecars before it, so of
@@ -116,7 +151,7 @@ def _request(
     main = _sum((main, sidecars))
     names = {*main, *largest}
     total = {name: max(main.get(name, Fraction(0)), largest.get(name, Fraction(0))) for name in names}
-    return amounts(_sum((total, _fractions(overhead))))
+    return _sum((total, _fractions(overhead)))
 
 
 def amounts(given: dict[str, Fraction]) -> PodAmounts:

@@ -23,7 +23,7 @@ from cockpit.model.pod_reasons import (
 
 _MESSAGE = re.compile(r"(\d+)/(\d+) nodes are (?:un)?available:?\s*(.*?)(?:[.,] preemption: (.*?))?\.?\s*", re.DOTALL)
 _ORIGIN = re.compile(r"^.*?\bOrigin reason is \S+: ", re.DOTALL)
-_CLAIMS = re.compile(r"[.,]?\s*(?:no new|still not able to \w+ the) claims? to deallocate\.?\s*$")
+_CLAIMS = re.compile(r"[.,]?\s*(?:no new|still not able to \w+ the) claims? to deallocate\.?\s*$|\. not found$")
 """What the plugin of dynamic resource allocation adds to the causes of any pod since Kubernetes 1.34."""
 _CAUSE = re.compile(r"(\d+) (.+)", re.DOTALL)
 _TAINT = re.compile(r"node\(s\) had (?:untolerated )?taint(?:\(s\))?(?: \{([^}]*)\}.*)?")
@@ -37,9 +37,13 @@ _CAUSES: tuple[tuple[re.Pattern[str], Obstacle], ...] = tuple(
         (r"node\(s\) didn't match Pod's node affinity(?:/selector)?", Obstacle.SELECTOR),
         (r"node\(s\) didn't match node selector", Obstacle.SELECTOR),
         (r"node\(s\) didn't (?:match|satisfy) (?:existing )?pods? (?:anti-)?affinity.*", Obstacle.ANTI_AFFINITY),
-        (r"node\(s\) didn't match pod topology spread constraints.*", Obstacle.ANTI_AFFINITY),
+        (r"node\(s\) didn't match pod topology spread constraints.*", Obstacle.SPREAD),
         (r"node\(s\) didn't have free ports.*", Obstacle.PORTS),
-        (r"node\(s\) had volume.*", Obstacle.VOLUME),
+        (r"node\(s\) (?:had|had no available) volume.*", Obstacle.VOLUME),
+        (
+            r"node\(s\) didn't (?:match PersistentVolume's node affinity|find available persistent volumes.*)",
+            Obstacle.VOLUME,
+        ),
         (
             r"node\(s\) (?:exceed max volume count|did not have enough free storage|unavailable due to .*)",
             Obstacle.VOLUME,

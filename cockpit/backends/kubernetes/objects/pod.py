@@ -10,6 +10,7 @@ from datetime import datetime
 import msgspec
 
 from cockpit.backends.kubernetes.objects.meta import Condition, ObjectMeta, condition
+from cockpit.backends.kubernetes.objects.placing import Affinity, ContainerPort, SpreadConstraint, Volume
 
 Quantities = dict[str, str | int | float]
 """Amounts by resource name, such as `{"cpu": "500m", "nvidia.com/gpu": 8}`."""
@@ -35,6 +36,7 @@ class Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     resources: Resources | None = None
     restart_policy: str = ""
     """Of an init container: `Always` makes it a sidecar, which runs beside the others."""
+    ports: tuple[ContainerPort, ...] | None = None
 
 
 class Toleration(msgspec.Struct, frozen=True, gc=False):
@@ -76,6 +78,11 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     tolerations: tuple[Toleration, ...] | None = None
     priority: int | None = None
     priority_class_name: str = ""
+    preemption_policy: str = ""
+    """`Never`: it evicts no pods of a lower priority."""
+    affinity: Affinity | None = None
+    topology_spread_constraints: tuple[SpreadConstraint, ...] | None = None
+    volumes: tuple[Volume, ...] | None = None
     scheduler_name: str = ""
     restart_policy: str = ""
     active_deadline_seconds: int | None = None

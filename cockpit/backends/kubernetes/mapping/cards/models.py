@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 MEMORY_LABEL = "nvidia.com/gpu.memory"
-_MODEL_LABELS = (
+MODEL_LABELS = (
     "nvidia.com/gpu.product",
     "aliyun.accelerator/nvidia_name",
     "cloud.google.com/gke-accelerator",
@@ -26,7 +26,7 @@ _FAMILY = re.compile(r"^(?:[A-Z]?[A-Z]{0,3}\d{1,4}[A-Za-z]{0,2})(?=[-_ ]|$)")
 
 def card_model(labels: Mapping[str, str]) -> str:
     """Return the model of a node's cards by its labels, shortened as people write it (`H100`); empty: unknown."""
-    return short_model(next(filter(None, map(labels.get, _MODEL_LABELS)), "") or "")
+    return short_model(next(filter(None, map(labels.get, MODEL_LABELS)), "") or "")
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,127 @@
+"""Objects around a waiting job: events about it, the volumes that its pods name, priority classes and quotas.
+
+Source: core/v1 Event, PersistentVolumeClaim, PersistentVolume, ResourceQuota; storage/v1
+StorageClass; scheduling/v1 PriorityClass.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from cockpit.backends.kubernetes.objects.meta import ObjectMeta
+from cockpit.backends.kubernetes.objects.placing import NodeSelector
+from cockpit.backends.kubernetes.objects.pod import Quantities
+
+
+class InvolvedObject(msgspec.Struct, frozen=True):
+    """The object that an event is about."""
+
+    uid: str = ""
+    name: str = ""
+    kind: str = ""
+
+
+class EventSeries(msgspec.Struct, frozen=True, rename="camel"):
+    """Repetitions of an event."""
+
+    last_observed_time: datetime | None = None
+
+
+class Event(msgspec.Struct, frozen=True, rename="camel"):
+    """What a controller, the scheduler or a kubelet reported of an object."""
+
+    metadata: ObjectMeta
+    involved_object: InvolvedObject = InvolvedObject()
+    reason: str = ""
+    message: str = ""
+    last_timestamp: datetime | None = None
+    event_time: datetime | None = None
+    series: EventSeries | None = None
+
+    @property
+    def at(self) -> datetime | None:
+        """When it last happened."""
+        repeated = self.series.last_observed_time if self.series is not None else None
+        return repeated or self.last_timestamp or self.event_time or self.metadata.creation_timestamp
+
+
+class ClaimSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """What a claim asks for."""
+
+    storage_class_name: str | None = None
+    """None: the cluster's default class."""
+    volume_name: str = ""
+
+
+class ClaimStatus(msgspec.Struct, frozen=True):
+    """What a claim is at present."""
+
+    phase: str = "Pending"
+
+
+class VolumeClaim(msgspec.Struct, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    metadata: ObjectMeta
+    spec: ClaimSpec = ClaimSpec()
+    status: ClaimStatus = ClaimStatus()
+
+
+class StorageClass(msgspec.Struct, frozen=True, rename="camel"):
+    """A class of storage."""
+
+    metadata: ObjectMeta
+    volume_binding_mode: str = "Immediate"
+    """`WaitForFirstConsumer`: a claim gets its volume only when a pod that uses it is placed."""
+
+
+class VolumeNodeAffinity(msgspec.Struct, frozen=True):
+    """The nodes that can use a volume."""
+
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """What a volume is."""
+
+    node_affinity: VolumeNodeAffinity | None = None
+
+
+class PersistentVolume(msgspec.Struct, frozen=True):
+    """A volume."""
+
+    metadata: ObjectMeta
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+
+
+class PriorityClass(msgspec.Struct, frozen=True, rename="camel"):
+    """A named priority."""
+
+    metadata: ObjectMeta
+    value: int = 0
+    global_default: bool = False
+    """Whether pods that name no class have it."""
+
+
+class QuotaSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """To which pods of its namespace a quota applies; without scopes, to all."""
+
+    scopes: tuple[str, ...] | None = None
+    scope_selector: dict[str, object] | None = None
+
+
+class QuotaStatus(msgspec.Struct, frozen=True):
+    """What a quota allows, and what is used of it."""
+
+    hard: Quantities | None = None
+    used: Quantities | None = None
+
+
+class ResourceQuota(msgspec.Struct, frozen=True):
+    """The quota of a namespace."""
+
+    metadata: ObjectMeta
+    spec: QuotaSpec = QuotaSpec()
+    status: QuotaStatus = QuotaStatus()

@@ -1,0 +1,332 @@
+"""Why a job waits for kube-scheduler, what would help, and when it would start: computed by cockpit from the cluster's
+own objects, beside the scheduler's message.
+
+1. The nodes are asked one by one, by the rules of the scheduler's filters (`node_filters`).
+2. The waiting pods and the ends of running jobs are simulated (`pod_scheduling`); so are the changes of the job that
+   its obstacles suggest (`what_ifs`).
+3. What cockpit cannot judge, such as another plugin's refusal, has no forecast.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from cockpit.backends.kubernetes.mapping.namespace_quotas import short_quotas
+from cockpit.backends.kubernetes.mapping.node_filters import could_hold
+from cockpit.backends.kubernetes.mapping.node_groups import holders, look_at_nodes
+from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, shown_spec
+from cockpit.backends.kubernetes.mapping.pod_needs import PodNeeds
+from cockpit.backends.kubernetes.mapping.pod_scheduling import Simulation, Start, WaitingJob
+from cockpit.backends.kubernetes.mapping.scheduler_view import (
+    SchedulerView,
+    all_needs,
+    scheduler_view,
+    template_needs,
+    waiting_needs,
+)
+from cockpit.backends.kubernetes.mapping.what_ifs import PodChange, pod_changes
+from cockpit.engine.prediction import MOST_HOLDERS
+from cockpit.model.forecast import Change, ExpectedStart, Forecast, HoldingJob, NoBound, Outlook, WhatIf
+from cockpit.model.ids import JobId
+from cockpit.model.job import OCCUPYING
+from cockpit.model.pod_reasons import Obstacle, PodsNotCreated, Unschedulable
+from cockpit.model.reasons import Explanation
+from cockpit.sched.forecast.predict import HYPOTHETICAL
+
+if TYPE_CHECKING:
+    from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+    from cockpit.backends.kubernetes.surroundings import Surroundings
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.spec import JobSpec
+
+SCHEDULER = "Kubernetes"
+MOST_AWAITED = 5
+LONGEST = 400
+"""Characters of a controller's words that are kept."""
+SAME_MOMENT_MS = 10_000
+"""Age up to which a simulation is used again while nothing changes."""
+
+
+class _Case(NamedTuple):
+    """A job that is judged."""
+
+    waits: WaitingJob
+    """Its pods that wait."""
+    anew: WaitingJob
+    """All its pods, if it were submitted anew, as a changed job is."""
+    spec: JobSpec
+    kind: str
+    """The kind of its object."""
+
+
+class _Judgement(NamedTuple):
+    """The cluster, and when its waiting jobs would start."""
+
+    view: SchedulerView
+    starts: Mapping[JobId, Start]
+
+
+class SchedulerForecast:
+    """Predicts placements on one cluster; keeps the last simulation for as long as nothing changes."""
+
+    def __init__(self) -> None:
+        self._lists: ClusterLists | None = None
+        self._last: _Judgement | None = None
+
+    async def starts(self, lists: ClusterLists, jobs: Sequence[JobId]) -> list[ExpectedStart]:
+        """Return the likely starts of these jobs, where they are known."""
+        view, starts = await self._fresh(lists)
+        known = ((job, starts.get(job)) for job in jobs)
+        return [
+            ExpectedStart(job, start.at, replace(_forecast(view, start), after=()))
+            for job, start in known
+            if start is not None
+        ]
+
+    async def outlook(
+        self,
+        lists: ClusterLists,
+        explanation: Explanation,
+        rows: Mapping[JobId, JobRow],
+        around: Surroundings,
+    ) -> Outlook:
+        """Return everything about one waiting job. `around`: what was read around it."""
+        judgement, number = await self._fresh(lists), explanation.job
+        job = lists.jobs[number]
+        if around.volumes:
+            judgement = await asyncio.to_thread(_with_job, judgement, number, job, around)
+        waits = judgement.view.waiting.get(number)
+        bare = Outlook(
+            job=number,
+            name=job.meta.name,
+            position=explanation.position,
+            explanation=explanation,
+            forecast=Forecast(),
+            named=tuple(_named(explanation.ahead, rows)),
+            scheduler=SCHEDULER,
+        )
+        reason = explanation.reason
+        if isinstance(reason, PodsNotCreated):
+            if around.creation:
+                reason = replace(reason, message=around.creation[:LONGEST])
+            case = _case_of(number, job, judgement.view, around)
+            bare = replace(bare, explanation=replace(explanation, reason=reason))
+            return await asyncio.to_thread(_held_by_quotas, bare, judgement, case, around)
+        if isinstance(reason, Unschedulable):
+            reason = replace(reason, message_at=around.message_at, claims=around.claims)
+            bare = replace(bare, explanation=replace(explanation, reason=reason))
+        if waits is None or not judgement.view.nodes:
+            return bare
+        anew = waits._replace(pods=all_needs(job), created_at=judgement.view.now)
+        case = _Case(waits, _with_volumes(anew, around), shown_spec(job), job.kind)
+        return await asyncio.to_thread(_judged, bare, judgement, case, rows, around)
+
+    async def predictions(
+        self,
+        lists: ClusterLists,
+        jobs: Sequence[KubeJob],
+        rows: Mapping[JobId, JobRow],
+        around: Mapping[str, Surroundings],
+    ) -> list[Outlook]:
+        """Return everything about jobs that are not submitted yet, as if they were now, in this order. `around`: what
+        was read of each namespace."""
+        view, _ = await self._fresh(lists)
+        of_jobs = [around[job.meta.namespace] for job in jobs]
+        cases = [_case_of(JobId(HYPOTHETICAL + number), job, view, of_jobs[number]) for number, job in enumerate(jobs)]
+        view = view._replace(waiting={**view.waiting, **{each.waits.job: each.waits for each in cases}})
+        simulation = Simulation(view.nodes, list(view.waiting.values()), view.ends, view.now)
+        await asyncio.to_thread(simulation.run)
+        judgement = _Judgement(view, simulation.starts)
+        pairs = zip(cases, of_jobs, strict=True)
+        return [await asyncio.to_thread(_predicted, judgement, case, rows, one) for case, one in pairs]
+
+    async def _fresh(self, lists: ClusterLists) -> _Judgement:
+        known, last = self._lists, self._last
+        if last is None or known is None or not is_same(lists, known) or lists.at - known.at > SAME_MOMENT_MS:
+            view = scheduler_view(lists)
+            simulation = Simulation(view.nodes, list(view.waiting.values()), view.ends, view.now)
+            await asyncio.to_thread(simulation.run)
+            last = _Judgement(view, simulation.starts)
+            self._lists, self._last = lists, last
+        return last
+
+
+def _predicted(judgement: _Judgement, case: _Case, rows: Mapping[JobId, JobRow], around: Surroundings) -> Outlook:
+    """Return the outlook of a job that is not submitted."""
+    view, waits = judgement.view, case.waits
+    ahead = sorted(each.order for each in view.waiting.values() if each.order < waits.order)
+    count = len(waits.pods)
+    reason = Unschedulable(count, count, len(view.nodes))
+    explanation = Explanation(JobId(0), reason, len(ahead) + 1, ())
+    bare = Outlook(
+        job=JobId(0),
+        name=case.spec.name,
+        position=len(ahead) + 1,
+        explanation=explanation,
+        forecast=Forecast(),
+        scheduler=SCHEDULER,
+    )
+    if not view.nodes or not waits.pods:
+        return bare
+    if short_quotas(waits.pods, around.quotas):
+        bare = replace(bare, explanation=replace(explanation, reason=PodsNotCreated(case.kind)))
+        return _held_by_quotas(bare, judgement, case, around)
+    found = _judged(bare, judgement, case, rows, around)
+    return replace(found, explanation=None) if found.forecast.now else found
+
+
+def _held_by_quotas(bare: Outlook, judgement: _Judgement, case: _Case, around: Surroundings) -> Outlook:
+    """Return the outlook of a job without pods, with the quotas that forbid them and what would meet these."""
+    explanation = bare.explanation
+    assert explanation is not None
+    assert isinstance(explanation.reason, PodsNotCreated)
+    short = short_quotas(case.anew.pods, around.quotas)
+    if not short:
+        return bare
+    explanation = replace(explanation, reason=replace(explanation.reason, quotas=short))
+    what_ifs = tuple(_what_ifs(judgement.view, case, None, around))
+    return replace(bare, explanation=explanation, what_ifs=what_ifs)
+
+
+def _case_of(number: JobId, job: KubeJob, view: SchedulerView, around: Surroundings) -> _Case:
+    """Return a job that has no pods yet."""
+    pods = tuple(_with_priority(each, job, around) for each in template_needs(job))
+    waits = _with_volumes(WaitingJob(number, view.now, pods, None), around)
+    return _Case(waits, waits, shown_spec(job), job.kind)
+
+
+def _judged(
+    bare: Outlook, judgement: _Judgement, case: _Case, rows: Mapping[JobId, JobRow], around: Surroundings
+) -> Outlook:
+    """Return the outlook with what the nodes say, the forecast, and what would help."""
+    explanation, view = bare.explanation, judgement.view
+    assert explanation is not None
+    needs = case.waits.pods[0]
+    if isinstance(explanation.reason, Unschedulable):
+        looked = look_at_nodes(needs, view.nodes)
+        explanation = replace(explanation, reason=replace(explanation.reason, by_nodes=looked))
+    # No node is of any use while a claim has no volume.
+    if around.claims:
+        return replace(bare, explanation=explanation)
+    start = judgement.starts.get(case.waits.job)
+    held = holders(needs, view.nodes)
+    forecast = _forecast(view, start) if start is not None else Forecast(no_bound=_unknown(view, needs))
+    named = (*explanation.ahead, *(each.job for each in forecast.after), *held[:MOST_HOLDERS])
+    return replace(
+        bare,
+        explanation=explanation,
+        forecast=forecast,
+        what_ifs=() if forecast.now else tuple(_what_ifs(view, case, start, around)),
+        holders=tuple(held[:MOST_HOLDERS]),
+        holders_in_all=len(held),
+        named=tuple(_named(named, rows)),
+    )
+
+
+def _with_priority(needs: PodNeeds, job: KubeJob, around: Surroundings) -> PodNeeds:
+    """Return the needs with the priority that the cluster will give the pod."""
+    return replace(needs, priority=around.classes.get(job.priority_class, around.default_priority))
+
+
+def _with_job(judgement: _Judgement, number: JobId, job: KubeJob, around: Surroundings) -> _Judgement:
+    """Return the judgement with a job of whose volumes it is known which nodes can use them."""
+    needs = tuple(waiting_needs(job, (Obstacle.OTHER,)))
+    if not needs:
+        return judgement
+    waits = _with_volumes(WaitingJob(number, job.meta.created_at, needs, None), around)
+    view = judgement.view._replace(waiting={**judgement.view.waiting, number: waits})
+    simulation = Simulation(view.nodes, list(view.waiting.values()), view.ends, view.now)
+    simulation.run()
+    return _Judgement(view, simulation.starts)
+
+
+def _with_volumes(waits: WaitingJob, around: Surroundings) -> WaitingJob:
+    return waits._replace(pods=tuple(replace(each, volumes=around.volumes) for each in waits.pods))
+
+
+def _forecast(view: SchedulerView, start: Start) -> Forecast:
+    """Return the start as a forecast without a bound: the scheduler holds nothing back for a waiting pod."""
+    if start.at <= view.now:
+        return Forecast(now=True, likely_at=start.at, no_bound=NoBound.NOTHING_RESERVED)
+    return Forecast(likely_at=start.at, after=start.after[-MOST_AWAITED:], no_bound=NoBound.NOTHING_RESERVED)
+
+
+def _unknown(view: SchedulerView, needs: PodNeeds) -> NoBound | None:
+    """Return why no start is known, if it is that pods without a known end are on nodes that could take the job's."""
+    ends = {job for _, job in view.ends}
+    usable = (node for node in view.nodes.values() if could_hold(needs, node))
+    return NoBound.NO_TIME_LIMIT if any(pod.job not in ends for node in usable for pod in node.pods) else None
+
+
+def _what_ifs(view: SchedulerView, case: _Case, start: Start | None, around: Surroundings) -> Iterator[WhatIf]:
+    """Yield of each kind of change the smallest one that starts soonest, if that is sooner than the job as it is.
+
+    A changed job is a new one: all its pods are placed anew, behind those that wait already.
+    """
+    best: dict[tuple[Change, str], tuple[PodChange, Start]] = {}
+    anew, spec, without = case.anew, case.spec, _without_pods(view, case.waits.job)
+    bounds = {line.resource: line.left // max(1, len(anew.pods)) for line in around.quotas}
+    changes = pod_changes(case.waits.pods, spec, view.nodes, around.classes, bounds)
+    for each in (*changes, *_fewer_pods(without, anew, spec, around)):
+        changed = anew._replace(pods=tuple(map(each.changed, anew.pods)))
+        if each.change is Change.NODES:
+            changed = changed._replace(pods=changed.pods[: int(each.after)])
+        if short_quotas(changed.pods, around.quotas):
+            continue
+        found = _start_of(without, changed, start)
+        kind = each.change, each.before if each.change is Change.LABEL else ""
+        if found is not None and (kind not in best or found.at < best[kind][1].at):
+            best[kind] = each, found
+    for each, found in sorted(best.values(), key=lambda pair: pair[1].at):
+        forecast = replace(_forecast(view, found), after=())
+        yield WhatIf(each.change, each.before, each.after, each.spec, forecast, evicts=len(found.evicts))
+
+
+def _without_pods(view: SchedulerView, job: JobId) -> SchedulerView:
+    """Return the cluster without the pods of the job that are placed already."""
+    nodes = {}
+    for name, node in view.nodes.items():
+        own = [pod for pod in node.pods if pod.job == job]
+        nodes[name] = node.copy() if own else node
+        for pod in own:
+            nodes[name].remove(pod)
+    return view._replace(nodes=nodes)
+
+
+def _start_of(view: SchedulerView, changed: WaitingJob, before: Start | None) -> Start | None:
+    """Return when the changed job starts; None: not sooner than before."""
+    waiting = {**view.waiting, changed.job: changed}
+    simulation = Simulation(view.nodes, list(waiting.values()), view.ends, view.now)
+    found = simulation.run(changed.job, before.at if before is not None else None)
+    return found if found is not None and (before is None or found.at < before.at) else None
+
+
+def _fewer_pods(view: SchedulerView, anew: WaitingJob, spec: JobSpec, around: Surroundings) -> Iterator[PodChange]:
+    """Yield the job with only those pods that can be placed now and that the quotas allow."""
+    if len(anew.pods) < 2:
+        return
+    simulation = Simulation(view.nodes, list({**view.waiting, anew.job: anew}.values()), (), view.now)
+    simulation.run()
+    fewer = len(anew.pods) - simulation.left(anew.job)
+    while fewer and short_quotas(anew.pods[:fewer], around.quotas):
+        fewer -= 1
+    if 0 < fewer < len(anew.pods):
+        yield PodChange(Change.NODES, str(len(anew.pods)), str(fewer), lambda needs: needs, replace(spec, nodes=fewer))
+
+
+def _named(jobs: Sequence[JobId], rows: Mapping[JobId, JobRow]) -> Iterator[HoldingJob]:
+    for row in (rows[job] for job in dict.fromkeys(jobs) if job in rows):
+        yield HoldingJob(
+            job=row.id,
+            name=row.name,
+            user=row.user or "-",
+            running=row.state in OCCUPYING,
+            nodes=row.nodes,
+            cpus=row.cpus,
+            memory_mib=row.memory_mib,
+            card_milli=row.card_milli,
+        )
