@@ -31,6 +31,8 @@ class NoBound(StrEnum):
     """Jobs that are submitted later may come ahead of it."""
     PREEMPTION = "preemption"
     """Other jobs may take the resources that it waits for."""
+    BORROWED_QUOTA = "borrowed_quota"
+    """It needs quota of other queues of its cohort, which these use first."""
     OTHER_CLUSTERS = "other_clusters"
     """The members of a fleet have queues of their own, which the fleet does not see."""
     CONDITION_AHEAD = "condition_ahead"

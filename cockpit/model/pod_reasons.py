@@ -138,6 +138,64 @@ class PodsNotCreated(msgspec.Struct, frozen=True, cache_hash=True, tag="pods_not
     """The quotas of the namespace that keep the pods from being created."""
 
 
+class FlavorObstacle(StrEnum):
+    """Why a flavor's quota does not serve a job."""
+
+    __hash__ = str.__hash__
+
+    SHORT = "short"
+    """Less is free than it asks for."""
+    TOO_LARGE = "too_large"
+    """It asks for more than its queue could ever use."""
+    EXCLUDED = "excluded"
+    """Its pods cannot run on the flavor's nodes."""
+    NO_QUOTA = "no_quota"
+    """Its queue has no quota for the resource at all."""
+
+
+class FlavorTried(msgspec.Struct, frozen=True):
+    """A flavor that the queue manager tried, and why it does not serve the job."""
+
+    flavor: str
+    obstacle: FlavorObstacle
+    resource: str = ""
+    """The resource that is short; empty where the nodes are the obstacle."""
+    missing: str = ""
+    """How much more is needed, in the manager's notation; empty: it does not say."""
+    most: str = ""
+    """The most that the queue could ever use; empty: it does not say."""
+    about: str = ""
+    """The taint or the rule that excludes the flavor."""
+
+
+class QuotaBorrower(msgspec.Struct, frozen=True):
+    """A queue that uses quota of others."""
+
+    queue: str
+    amount: str
+    reclaim: str
+    """Which of its jobs may be preempted to take the quota back: the policy's name, `Never`, `Any` or
+    `LowerPriority`."""
+
+
+class QuotaInUse(msgspec.Struct, frozen=True):
+    """A quota that is short, and who uses it."""
+
+    queue: str
+    """The queue with the quota, for Kueue its cluster queue."""
+    flavor: str
+    resource: str
+    asked: str
+    free: str
+    """What the job could use now, with what it may borrow."""
+    used: str
+    """What the queue uses now."""
+    nominal: str
+    """The queue's own quota."""
+    borrowers: tuple[QuotaBorrower, ...] = ()
+    """Other queues that use more than their own."""
+
+
 class QueueWaits(msgspec.Struct, frozen=True, cache_hash=True, tag="queue_waits"):
     """A queue manager, such as Kueue, has not admitted the job."""
 
@@ -148,6 +206,20 @@ class QueueWaits(msgspec.Struct, frozen=True, cache_hash=True, tag="queue_waits"
     """The manager's word, such as `Pending` or `Preempted`; empty: it has not looked at the job yet."""
     message: str = ""
     """The manager's own sentence."""
+    never: bool = False
+    """Whether the queue can never admit the job as it is."""
+    flavors: tuple[FlavorTried, ...] = ()
+    """The flavors that were tried, in their order."""
+    until: Millis | None = None
+    """Until when it is not looked at again; None: it is not put back."""
+    quotas: tuple[QuotaInUse, ...] = ()
+    """The quotas that are short, as far as the user may read them; only where one job is explained."""
+    judged: bool = False
+    """Whether cockpit found the reason from the quotas: the manager has said nothing of this job by itself."""
+    share: int | None = None
+    """How much of its cohort its queue uses for its weight, where that decides who comes first; None: it does not."""
+    position_in_queue: int | None = None
+    """The position in the queue that the job names, from 1, where that is not the queue of the explanation."""
 
 
 class Gated(msgspec.Struct, frozen=True, cache_hash=True, tag="scheduling_gated"):

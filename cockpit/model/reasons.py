@@ -414,7 +414,7 @@ def never_starts(reason: Reason) -> bool:
             return not (reason.out_of_service or reason.excluded or reason.prices)
         case PartitionRefuses():
             return reason.rule is not PartitionRule.STATE or reason.allowed not in _STARTS_NOTHING
-        case LimitReached() | QuotaFull() | QuotaWaits():
+        case LimitReached() | QuotaFull() | QuotaWaits() | QueueWaits():
             return reason.never
         case InReservation():
             # A start in the future is the only case in which waiting helps.

@@ -262,8 +262,8 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     """The resources that its tree has quotas for; no other is borrowed."""
     by_name: bool = False
     """Whether jobs name the queue, which is then their partition, and not their projects choose it."""
-    closed: bool = False
-    """Whether it lets no job start."""
+    stopped: str = ""
+    """Why it lets no job start at present; empty: it does."""
     alone: bool = False
     """Of a queue at level 0: whether it has a guarantee of its own, instead of being what all queues share."""
 

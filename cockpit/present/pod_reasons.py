@@ -10,6 +10,8 @@ from cockpit.model.ids import Millis
 from cockpit.model.pod_reasons import (
     ClaimTrouble,
     ClaimWaits,
+    FlavorObstacle,
+    FlavorTried,
     GangIncomplete,
     Gated,
     MemberState,
@@ -21,6 +23,8 @@ from cockpit.model.pod_reasons import (
     PodsNotCreated,
     PodsStarting,
     QueueWaits,
+    QuotaBorrower,
+    QuotaInUse,
     QuotaUse,
     Unschedulable,
 )
@@ -65,7 +69,7 @@ _PLAIN: Final = frozenset({"", "ContainerCreating", "PodInitializing", "Waiting"
 
 
 def pod_clauses(reason: PodReason, now: Millis, zone: tzinfo | None) -> Iterator[str]:
-    """Yield what the job waits for, then the particulars."""
+    """Yield what the job waits for, then the particulars. `zone` None: this machine's."""
     match reason:
         case Unschedulable():
             yield from _unschedulable(reason)
@@ -77,7 +81,7 @@ def pod_clauses(reason: PodReason, now: Millis, zone: tzinfo | None) -> Iterator
                 yield safe(reason.message)
             yield from map(_quota, reason.quotas)
         case QueueWaits():
-            yield from _queue_waits(reason)
+            yield from _queue_waits(reason, now, zone)
         case Gated():
             yield f"scheduling gates keep it back: {listed([safe(each) for each in reason.gates])}"
         case PodsStarting():
@@ -87,10 +91,24 @@ def pod_clauses(reason: PodReason, now: Millis, zone: tzinfo | None) -> Iterator
 
 
 _ADMISSION: Final = {
-    "": "waits for {} to look at it in queue {}",
+    "": "waits for {} in queue {}",
     "Pending": "waits for quota of {} in queue {}",
+    "WaitingForQuota": "waits for quota of {} in queue {}",
+    "ExceedsMaxQuota": "asks for more than {} can ever admit in queue {}",
+    "NoMatchingFlavor": "{} has no quota for nodes of its kind in queue {}",
+    "WaitingForPreemptedWorkloads": "waits for {} to preempt other jobs in queue {}",
+    "TopologyPlacementFailed": "waits for {} to find nodes close enough together in queue {}",
+    "WaitingForPodsReady": "waits for {} until the pods of jobs before it in queue {} are ready",
+    "PendingEvaluation": "waits for {} to look at it again in queue {}",
+    "Suspended": "{} admits nothing from queue {}, which is stopped",
+    "Misconfigured": "{} cannot use queue {}",
+    "Inadmissible": "{} cannot admit it from queue {}",
     "Preempted": "was preempted by {} in queue {}, and waits again",
     "PodsReadyTimeout": "was put back by {} into queue {}, since its pods were not ready in time",
+    "ClusterQueueStopped": "was stopped by {} with its cluster queue, in queue {}",
+    "LocalQueueStopped": "was stopped by {} with queue {}",
+    "AdmissionCheck": "was put back by {} into queue {} by an admission check",
+    "NodeFailures": "was put back by {} into queue {}, since its nodes failed",
     "Inactive": "{} does not look at it in queue {}",
     "AdmissionChecks": "waits for {} in queue {}",
     "Enqueued": "waits for {} to dequeue it from queue {}",
@@ -103,11 +121,58 @@ _ADMISSION: Final = {
 }
 
 
-def _queue_waits(reason: QueueWaits) -> Iterator[str]:
+def _queue_waits(reason: QueueWaits, now: Millis, zone: tzinfo | None) -> Iterator[str]:
     words = _ADMISSION.get(reason.code, f"is not admitted by {{}} in queue {{}} ({safe(reason.code)})")
     yield words.format(safe(reason.manager), safe(reason.queue) or "-")
-    if reason.message:
+    if reason.until is not None:
+        yield f"not before {clock(reason.until, now, zone)}"
+    # What the manager's sentence says of flavors is said in figures; other sentences stand as they are.
+    yield from map(_flavor, reason.flavors)
+    if reason.message and not reason.flavors:
         yield safe(reason.message)
+    if reason.judged:
+        yield f"found by cockpit from the quotas, as {safe(reason.manager)} says nothing of this job"
+    yield from (_in_use(each) for each in reason.quotas)
+    if reason.share is not None:
+        yield f"queues with the smallest share of the cohort come first, and the share of its queue is {reason.share}"
+    if reason.position_in_queue is not None:
+        yield f"number {reason.position_in_queue} of queue {safe(reason.queue)}"
+
+
+def _flavor(tried: FlavorTried) -> str:
+    flavor, resource = safe(tried.flavor), safe(tried.resource)
+    match tried.obstacle:
+        case FlavorObstacle.SHORT if tried.missing:
+            return f"{safe(tried.missing)} more {resource} needed in flavor {flavor}"
+        case FlavorObstacle.SHORT:
+            return f"too little {resource} in flavor {flavor}{f' ({safe(tried.about)})' if tried.about else ''}"
+        case FlavorObstacle.TOO_LARGE:
+            most = f", at most {safe(tried.most)}" if tried.most else ""
+            return f"more {resource} than flavor {flavor} ever has for this queue{most}"
+        case FlavorObstacle.NO_QUOTA:
+            return f"its queue has no quota for {resource}"
+        case FlavorObstacle.EXCLUDED:
+            return f"flavor {flavor} is excluded by {safe(tried.about)}"
+
+
+def _in_use(quota: QuotaInUse) -> str:
+    """Return what is asked, free and used of a quota, and who borrows it."""
+    about = f"{safe(quota.resource)} in flavor {safe(quota.flavor)}"
+    own = f"{safe(quota.asked)} {about} asked, {safe(quota.free)} free"
+    used = f"{safe(quota.queue)} uses {safe(quota.used)} of its {safe(quota.nominal)}"
+    return ", ".join((own, used, *map(_borrower, quota.borrowers)))
+
+
+def _borrower(each: QuotaBorrower) -> str:
+    may = _RECLAIMS.get(each.reclaim, f"may be taken back by the policy {safe(each.reclaim)}")
+    return f"{safe(each.queue)} borrows {safe(each.amount)}, which {may}"
+
+
+_RECLAIMS: Final = {
+    "Never": "this job may not take back",
+    "Any": "this job may take back",
+    "LowerPriority": "this job may take back from jobs of lower priority",
+}
 
 
 def _unschedulable(reason: Unschedulable) -> Iterator[str]:

@@ -41,6 +41,7 @@ WHY_NO_BOUND: Final[dict[NoBound, str]] = {
     NoBound.PRIORITIES_CHANGE: "priorities change while jobs wait",
     NoBound.LATER_SUBMISSIONS: "jobs that are submitted later may come ahead",
     NoBound.PREEMPTION: "other jobs may take the resources that it waits for",
+    NoBound.BORROWED_QUOTA: "it needs quota of other queues, which these use first",
     NoBound.OTHER_CLUSTERS: "the clusters of the fleet have queues of their own",
     NoBound.CONDITION_AHEAD: "a job ahead is being requeued, or waits for another job, a begin time or a limit",
     NoBound.SHARED_LIMIT: "jobs ahead of it may use up a limit that it shares with them",

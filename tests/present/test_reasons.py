@@ -7,6 +7,8 @@ import pytest
 
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.pod_reasons import (
+    FlavorObstacle,
+    FlavorTried,
     GangIncomplete,
     Gated,
     MemberState,
@@ -16,6 +18,8 @@ from cockpit.model.pod_reasons import (
     PodsNotCreated,
     PodsStarting,
     QueueWaits,
+    QuotaBorrower,
+    QuotaInUse,
     StartStep,
     Unschedulable,
 )
@@ -175,7 +179,14 @@ SENTENCES: list[tuple[Reason, str]] = [
         QueueWaits("Kueue", "team-a", "Pending", "couldn't assign flavors to pod set main"),
         "waits for quota of Kueue in queue team-a; couldn't assign flavors to pod set main",
     ),
-    (QueueWaits("Kueue", "team-a"), "waits for Kueue to look at it in queue team-a"),
+    (QueueWaits("Kueue", "team-a"), "waits for Kueue in queue team-a"),
+    (
+        QueueWaits("Kueue", "team-a", "WaitingForQuota", judged=True),
+        (
+            "waits for quota of Kueue in queue team-a; found by cockpit from the quotas, as Kueue says nothing of this "
+            "job"
+        ),
+    ),
     (
         QueueWaits("KubeQueue", "a", "Enqueued", "hm"),
         "waits for KubeQueue to dequeue it from queue a; hm",
@@ -217,6 +228,54 @@ SENTENCES: list[tuple[Reason, str]] = [
         GangIncomplete("", 2, 0, (MissingMembers(2, MemberState.WOULD_FIT, ("w-0", "w-1")),)),
         "starts with 2 pods or not at all; 0 of them have a node; 2 would fit (w-0 and w-1)",
     ),
+    (
+        QueueWaits(
+            "Kueue",
+            "team-a",
+            "WaitingForQuota",
+            "as below",
+            flavors=(
+                FlavorTried("h100", FlavorObstacle.SHORT, "nvidia.com/gpu", missing="4"),
+                FlavorTried("a100", FlavorObstacle.EXCLUDED, about="the taint spot"),
+                FlavorTried("l40s", FlavorObstacle.SHORT, "cpu", about="borrowing limit"),
+            ),
+            quotas=(
+                QuotaInUse(
+                    *("mine", "h100", "nvidia.com/gpu", "8", "4", "4", "8"),
+                    (QuotaBorrower("theirs", "4", "Any"), QuotaBorrower("others", "1", "Never")),
+                ),
+            ),
+            share=250,
+            position_in_queue=2,
+        ),
+        (
+            "waits for quota of Kueue in queue team-a; 4 more nvidia.com/gpu needed in flavor h100; flavor a100 "
+            "is excluded by the taint spot; too little cpu in flavor l40s (borrowing limit); 8 nvidia.com/gpu in "
+            "flavor h100 asked, 4 free, mine uses 4 of its 8, theirs borrows 4, which this job may take back, "
+            "others borrows 1, which this job may not take back; queues with the smallest share of the cohort "
+            "come first, and the share of its queue is 250; number 2 of queue team-a"
+        ),
+    ),
+    (
+        QueueWaits(
+            "Kueue",
+            "team-a",
+            "ExceedsMaxQuota",
+            never=True,
+            flavors=(
+                FlavorTried("h100", FlavorObstacle.TOO_LARGE, "nvidia.com/gpu", most="16"),
+                FlavorTried("", FlavorObstacle.NO_QUOTA, "cpu"),
+            ),
+        ),
+        (
+            "asks for more than Kueue can ever admit in queue team-a; more nvidia.com/gpu than flavor h100 ever has "
+            "for this queue, at most 16; its queue has no quota for cpu"
+        ),
+    ),
+    (
+        QueueWaits("Kueue", "team-a", "PodsReadyTimeout", until=Millis(NOW + 60_000)),
+        "was put back by Kueue into queue team-a, since its pods were not ready in time; not before 12:01",
+    ),
     (PodsNotCreated("PyTorchJob"), "waits for the controller of its PyTorchJob to create its pods"),
     (PodsNotCreated("Job", "quota"), "waits for the controller of its Job to create its pods; quota"),
     (Gated(("kueue.x-k8s.io/admission",)), "scheduling gates keep it back: kueue.x-k8s.io/admission"),
@@ -253,6 +312,12 @@ def test_names_in_reasons_are_escaped(hostile: str) -> None:
             hostile, 2, 0, (MissingMembers(2, MemberState.NO_NODE, (hostile,), hostile, Gated((hostile,))),), hostile
         ),
         QueueWaits(hostile, hostile, hostile, hostile),
+        QueueWaits(
+            hostile,
+            hostile,
+            flavors=tuple(FlavorTried(hostile, each, hostile, hostile, hostile, hostile) for each in FlavorObstacle),
+            quotas=(QuotaInUse(*[hostile] * 7, (QuotaBorrower(hostile, hostile, hostile),)),),
+        ),
         PodsStarting(StartStep.INIT, 1, hostile, hostile),
         SchedulerReason(f"ReqNodeNotAvail, UnavailableNodes:{hostile}"),
         Held(hostile, NOW),

@@ -18,6 +18,7 @@ from cockpit import __version__
 from cockpit.backends.base import Asking, Connection, JobsDelta, LiveBackend, ShellSession, refuse_absent
 from cockpit.backends.job_history import History
 from cockpit.backends.kubernetes.acting import Acts, unknown
+from cockpit.backends.kubernetes.admission import KUEUE, KueueAdmissions
 from cockpit.backends.kubernetes.batch_view import BatchView
 from cockpit.backends.kubernetes.capabilities import CAPABILITIES, NO_WEIGHTS, without_rights
 from cockpit.backends.kubernetes.dialects import Dialects
@@ -28,7 +29,7 @@ from cockpit.backends.kubernetes.holds import Holds
 from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.job_list import JobList
 from cockpit.backends.kubernetes.mapping.accounting import ended_jobs, past_job, spending
-from cockpit.backends.kubernetes.mapping.kueue import queue_rows
+from cockpit.backends.kubernetes.mapping.kueue_queues import queue_rows
 from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, job_placement, shown_job, state
 from cockpit.backends.kubernetes.mapping.priorities import breakdown_of, priorities
 from cockpit.backends.kubernetes.priority_classes import PriorityClasses
@@ -51,7 +52,7 @@ from cockpit.model.capabilities import Capabilities
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
-from cockpit.model.pod_reasons import PodsNotCreated, Unschedulable
+from cockpit.model.pod_reasons import PodsNotCreated, QueueWaits, Unschedulable
 from cockpit.model.reasons import Explanation
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.text import visible
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 
     from cockpit.backends.inprocess import InProcessBackend
     from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+    from cockpit.backends.kubernetes.mapping.kueue_admission import KueueObjects
     from cockpit.backends.kubernetes.resources import Resource
     from cockpit.backends.kubernetes.wire.api import Api
     from cockpit.model.accounting import EndedJob, Spending
@@ -133,6 +135,7 @@ class KubernetesBackend(Asking, LiveBackend):
         quota = QuotaActs(api, writer)
         self._acts = Acts(writer, dialects, editor, quota, self._list.numbers, self._found, namespace)
         self._replicas = Replicas(api, connect, self._holds, self._job)
+        self._admissions = KueueAdmissions(api, self._list)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -247,6 +250,10 @@ class KubernetesBackend(Asking, LiveBackend):
                 message += f" Replica {row.failed[0]} failed first, with exit code {row.failed[1]}"
                 message += f"; its last line is: {visible(said, 300)}" if said else "."
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
+        if isinstance(own.reason, QueueWaits) and own.reason.manager == KUEUE:
+            return await self._admissions.outlook(
+                row, own.reason, self._kueue_objects(), self._clock.now(), self._kueue_version
+            )
         if isinstance(own.reason, Unschedulable | PodsNotCreated):
             around = await read_surroundings(self._api, self._list.jobs[job])
             return await self._forecast.outlook(self._lists(), own, self._list.rows, around)
@@ -259,9 +266,15 @@ class KubernetesBackend(Asking, LiveBackend):
         return replace(core, explanation=own, position=own.position, forecast=forecast.Forecast(), scheduler=SCHEDULER)
 
     async def starts(self, jobs: Sequence[JobId]) -> list[forecast.ExpectedStart]:
-        """Return the likely starts by cockpit's own simulation: Kubernetes' scheduler plans none."""
+        """Return the likely starts by cockpit's own simulations: neither Kubernetes' scheduler nor Kueue plans any."""
         await self._ready()
-        return await self._forecast.starts(self._lists(), jobs)
+        rows = self._list.refresh()
+        queued = [job for job in jobs if job in rows and isinstance(rows[job].reason, QueueWaits)]
+        others = await self._forecast.starts(self._lists(), [job for job in jobs if job not in set(queued)])
+        if not queued or not self._inventory.kueue.workloads:
+            return others
+        found = await self._admissions.likely(queued, self._kueue_objects(), self._clock.now(), self._kueue_version)
+        return [*others, *(forecast.ExpectedStart(job, each.likely_at, each) for job, each in found.items())]
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
         """Predict jobs that are not submitted, by the objects that they would become. Refused where one can be none."""
@@ -361,11 +374,18 @@ class KubernetesBackend(Asking, LiveBackend):
 
     async def _queues(self) -> view.QueuesShown:
         self._list.refresh()
-        of_kueue = queue_rows(self._inventory.cluster_queues.values(), self._inventory.local_queues.values())
+        of_kueue = queue_rows(self._kueue_objects())
         tree = self._inventory.kube_queue.tree
         admin = self.capabilities.has("apply_quota") and await self._acts.quota.may_change()
         rows = (*self._quota.rows(), *of_kueue, *self._batch.rows())
         return view.QueuesShown(rows, tree.name if tree is not None else "", admin)
+
+    def _kueue_objects(self) -> KueueObjects:
+        return self._inventory.kueue.objects(sees_all=self._inventory.namespaces == ("",))
+
+    @property
+    def _kueue_version(self) -> object:
+        return self._list.version, self._inventory.kueue.version
 
     async def _judged(self) -> InProcessBackend:
         return await self._mirror.judge(self._lists())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cockpit.backends.kubernetes.devices import Devices
 from cockpit.backends.kubernetes.kube_queue import TREE_NAMESPACE, KubeQueues
+from cockpit.backends.kubernetes.kueue_copy import KueueCopy
 from cockpit.backends.kubernetes.mapping.cards.claims import claims_cards
 from cockpit.backends.kubernetes.mapping.cards.hami import is_register
 from cockpit.backends.kubernetes.mapping.cards.requests import has_cards
@@ -22,14 +23,13 @@ from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE, node_of
 from cockpit.backends.kubernetes.mapping.quantities import requested
 from cockpit.backends.kubernetes.objects.kube_queue import ElasticQuotaTree, KubeQueue, QueueUnit
-from cockpit.backends.kubernetes.objects.kueue import ClusterQueue, KueueWorkload, LocalQueue
+from cockpit.backends.kubernetes.objects.kueue import KueueWorkload
 from cockpit.backends.kubernetes.objects.node import KubeNode
 from cockpit.backends.kubernetes.objects.pod import Pod
 from cockpit.backends.kubernetes.objects.workload import Workload
 from cockpit.backends.kubernetes.owners import Owner, Owners
 from cockpit.backends.kubernetes.resources import (
     BATCH_SCHEDULING,
-    CLUSTER_QUEUES,
     DEVICES,
     KUBE_QUEUE_KINDS,
     KUBE_QUEUES,
@@ -112,8 +112,7 @@ class Inventory:
         """The groups and kinds of objects that are listed, or that own pods without being jobs."""
         self.devices = Devices(self._claim_changed)
         """What tells of cards beside nodes and pods."""
-        self.cluster_queues: dict[str, ClusterQueue] = {}
-        self.local_queues: dict[str, LocalQueue] = {}
+        self.kueue = KueueCopy(self._notify)
         self.schedulers = BatchSchedulers(self._mark_owner, self._notify)
         """What Volcano, Koordinator and scheduler-plugins keep."""
 
@@ -269,15 +268,15 @@ class Inventory:
 
     def _reflect_queues(self, resource: Resource) -> None:
         """Read a kind of the queue manager."""
-        for namespace in self.namespaces if resource.namespaced else ("",):
+        struct, keep = self.kueue.reader(resource.kind)
+
+        def changed(old: KueueWorkload | None, new: KueueWorkload | None) -> None:
+            keep(old, new)
             if resource.kind == KUEUE_WORKLOADS.kind:
-                self._reflect(resource, KueueWorkload, self._queued_changed, namespace)
-            elif resource.kind == CLUSTER_QUEUES.kind:
-                self._reflect(
-                    resource, ClusterQueue, partial(keep_by_uid, self.cluster_queues, self._notify), namespace
-                )
-            else:
-                self._reflect(resource, LocalQueue, partial(keep_by_uid, self.local_queues, self._notify), namespace)
+                self._queued_changed(old, new)
+
+        for namespace in self.namespaces if resource.namespaced else ("",):
+            self._reflect(resource, struct, changed, namespace)
 
     def _reflect_kube_queue(self) -> None:
         """Read the kinds of KubeQueue that are served. A quota tree counts in one namespace only."""

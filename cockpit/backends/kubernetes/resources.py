@@ -71,12 +71,18 @@ RESOURCE_SLICES_BETA = Resource("resource.k8s.io", "v1beta2", "resourceslices", 
 RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
 RESOURCE_CLAIMS_BETA = Resource("resource.k8s.io", "v1beta2", "resourceclaims", "ResourceClaim")
 
-KUEUE_WORKLOADS = Resource("kueue.x-k8s.io", "v1beta1", "workloads", "Workload")
-KUEUE_WORKLOADS_2 = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
-CLUSTER_QUEUES = Resource("kueue.x-k8s.io", "v1beta1", "clusterqueues", "ClusterQueue", namespaced=False)
-CLUSTER_QUEUES_2 = Resource("kueue.x-k8s.io", "v1beta2", "clusterqueues", "ClusterQueue", namespaced=False)
-LOCAL_QUEUES = Resource("kueue.x-k8s.io", "v1beta1", "localqueues", "LocalQueue")
-LOCAL_QUEUES_2 = Resource("kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue")
+_KUEUE = "kueue.x-k8s.io"
+KUEUE_WORKLOADS = Resource(_KUEUE, "v1beta1", "workloads", "Workload")
+KUEUE_WORKLOADS_2 = Resource(_KUEUE, "v1beta2", "workloads", "Workload")
+CLUSTER_QUEUES = Resource(_KUEUE, "v1beta1", "clusterqueues", "ClusterQueue", namespaced=False)
+CLUSTER_QUEUES_2 = Resource(_KUEUE, "v1beta2", "clusterqueues", "ClusterQueue", namespaced=False)
+LOCAL_QUEUES = Resource(_KUEUE, "v1beta1", "localqueues", "LocalQueue")
+LOCAL_QUEUES_2 = Resource(_KUEUE, "v1beta2", "localqueues", "LocalQueue")
+COHORTS_ALPHA = Resource(_KUEUE, "v1alpha1", "cohorts", "Cohort", namespaced=False)
+COHORTS = Resource(_KUEUE, "v1beta1", "cohorts", "Cohort", namespaced=False)
+COHORTS_2 = Resource(_KUEUE, "v1beta2", "cohorts", "Cohort", namespaced=False)
+FLAVORS = Resource(_KUEUE, "v1beta1", "resourceflavors", "ResourceFlavor", namespaced=False)
+FLAVORS_2 = Resource(_KUEUE, "v1beta2", "resourceflavors", "ResourceFlavor", namespaced=False)
 
 QUEUE_UNITS = Resource("scheduling.x-k8s.io", "v1alpha1", "queueunits", "QueueUnit")
 KUBE_QUEUES = Resource("scheduling.x-k8s.io", "v1alpha1", "queues", "Queue")
@@ -102,7 +108,11 @@ BATCH_SCHEDULING = (
     KOORDINATOR_QUOTAS,
 )
 """Kinds of Volcano, Koordinator and scheduler-plugins. Two groups have a kind of the same name and meaning."""
-QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_2, CLUSTER_QUEUES, CLUSTER_QUEUES_2, LOCAL_QUEUES, LOCAL_QUEUES_2)
+# The newest version first: servers warn of v1beta1, which Kueue will drop.
+QUEUES = (
+    *(KUEUE_WORKLOADS_2, KUEUE_WORKLOADS, CLUSTER_QUEUES_2, CLUSTER_QUEUES, LOCAL_QUEUES_2, LOCAL_QUEUES),
+    *(COHORTS_2, COHORTS, COHORTS_ALPHA, FLAVORS_2, FLAVORS),
+)
 """Kinds of queue managers. Of two versions of one kind the first that is served counts."""
 WORKLOADS = (
     *(PYTORCH_JOBS, TF_JOBS, MPI_JOBS, MPI_JOBS_V1, MPI_JOBS_V1ALPHA1, XGBOOST_JOBS, PADDLE_JOBS, JAX_JOBS),

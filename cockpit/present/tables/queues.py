@@ -184,9 +184,9 @@ def _name_cell(row: QueueRow, _: Bounds) -> Line:
     if row.kind is QueueKind.LICENCE:
         held = share(row, LICENCES)
         return name, Span(f" {held.used}/{held.max}  licence", MUTED)
-    if row.closed:
-        return name, Span("  closed", FULL_ROLE)
-    return (name,) if row.kind is QueueKind.QUOTA else (name, Span("  partition", MUTED))
+    if row.kind is QueueKind.PARTITION:
+        return name, Span("  partition", MUTED)
+    return (name, Span("  stopped", FULL_ROLE)) if row.stopped else (name,)
 
 
 def _running_cell(row: QueueRow, _: Bounds) -> Line:
@@ -251,14 +251,6 @@ _RUNNING: Final = Column(
 _MAX_JOBS: Final = Column(
     "max_jobs", "MAX JOBS", "So many run at once; none: no bound", ValueKind.INTEGER, nullable=True
 )
-_STATE: Final = Column(
-    "state",
-    "STATE",
-    "closed: no job in it starts",
-    derive=lambda row, _: "closed" if row.closed else None,
-    rare=True,
-    nullable=True,
-)
 _PATH: Final = Column("path", "PATH", "Its place in the quota tree", wide=True)
 _KIND: Final = Column("kind", "KIND", "quota: a node of the quota tree; partition; licence", values=QueueKind)
 _PROJECTS: Final = Column(
@@ -269,6 +261,8 @@ _PROJECTS: Final = Column(
     aliases=("project", "namespaces", "namespace"),
     cell=Cell(12, lambda row, _: line(Span(safe(", ".join(row.projects)), MUTED)), grows=1, need=170),
 )
+
+_STOPPED: Final = Column("stopped", "STOPPED", "Why it admits no job at present; empty: it does", wide=True)
 
 QUEUES: Final = TableView(
     name="queues",
@@ -297,7 +291,6 @@ QUEUES: Final = TableView(
         ),
         _RUNNING,
         _MAX_JOBS,
-        _STATE,
         *_SHARES,
         msgspec.structs.replace(
             _resource(LICENCES, "licences", "Licences"), derive=_licences, rare=True, nullable=True
@@ -305,6 +298,7 @@ QUEUES: Final = TableView(
         *_FIGURES,
         _PATH,
         msgspec.structs.replace(_PROJECTS, wide=True),
+        _STOPPED,
     ),
     screen_only=(
         Column(
@@ -346,6 +340,7 @@ QUOTA: Final = TableView(
         *_FIGURES,
         _PATH,
         Column("name", "NAME", "Its queue", wide=True),
+        _STOPPED,
     ),
 )
 
@@ -417,8 +412,8 @@ def _verdict(row: QueueRow) -> str:
     if row.kind is not QueueKind.QUOTA:
         place = "here" if row.kind is QueueKind.PARTITION else "for it"
         return f"{units.counted(row.waiting, 'job')} wait{'s' if row.waiting == 1 else ''} {place}."
-    if row.closed:
-        return "is closed: no job in it starts until it is opened."
+    if row.stopped:
+        return f"admits no job: {safe(row.stopped)}."
     borrowed = borrowed_words(row)
     if borrowed:
         return f"borrows {', '.join(borrowed)}; lenders may take it back."

@@ -14,7 +14,7 @@ import pytest
 
 from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.mapping.rows import row_of
-from cockpit.backends.kubernetes.mapping.volcano import volcano_queue_rows
+from cockpit.backends.kubernetes.mapping.volcano import CLOSED, volcano_queue_rows
 from cockpit.backends.kubernetes.objects.gang import PodGroup
 from cockpit.backends.kubernetes.objects.node import KubeNode
 from cockpit.backends.kubernetes.objects.pod import Pod
@@ -105,12 +105,12 @@ def test_each_job_has_the_state_and_the_reason_that_volcano_gives_it(inventory: 
 def test_the_jobs_of_queues_are_counted_by_their_pod_groups(inventory: Inventory) -> None:
     schedulers = inventory.schedulers
     found = {row.path: row for row in volcano_queue_rows(schedulers.queues.values(), schedulers.groups.values())}
-    assert {path: (row.waiting, row.running, row.closed) for path, row in found.items()} == {
-        "root": (0, 0, False),
-        "root/busy": (0, 0, True),
-        "root/default": (3, 2, False),
-        "root/shut": (1, 0, True),
-        "root/small": (2, 1, False),
+    assert {path: (row.waiting, row.running, row.stopped) for path, row in found.items()} == {
+        "root": (0, 0, ""),
+        "root/busy": (0, 0, CLOSED),
+        "root/default": (3, 2, ""),
+        "root/shut": (1, 0, CLOSED),
+        "root/small": (2, 1, ""),
     }
     assert found["root/small"].used == {"cpu": 1000, "mem": 0, "gres/gpu": 4000}
     assert found["root/small"].max == {"cpu": 10_000, "gres/gpu": 10_000}

@@ -93,13 +93,13 @@ def test_a_queue_that_stands_alone_borrows_beyond_its_own() -> None:
 
 
 @pytest.mark.req("KU-04")
-def test_a_closed_queue_says_so_in_the_list_and_in_the_panel() -> None:
-    closed = replace(queue(path="root/a"), closed=True)
+def test_a_stopped_queue_says_so_in_the_list_and_in_the_panel() -> None:
+    stopped = replace(queue(path="root/a"), stopped="it is closed")
     name = next(column.cell for column in QUEUES.columns if column.id == "name")
     assert name is not None
     assert name.draw is not None
-    assert plain(name.draw(closed, {})) == "  a  closed"
-    assert "is closed: no job in it starts" in answer(closed)
+    assert plain(name.draw(stopped, {})) == "  a  stopped"
+    assert "admits no job: it is closed." in answer(stopped)
 
 
 @pytest.mark.req("KU-04")

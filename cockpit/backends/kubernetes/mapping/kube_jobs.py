@@ -304,7 +304,9 @@ class KubeJob:
 
     @property
     def priority(self) -> int | None:
-        """The priority that the API server has given its pods; None: it has none yet."""
+        """The priority by which it queues; else the one that the API server has given its pods; None: it has none."""
+        if self.queued is not None and self.queued.spec.priority is not None:
+            return self.queued.spec.priority
         of_turn = self.turn.priority if self.turn is not None else None
         return next((pod.spec.priority for pod in self.pods if pod.spec.priority is not None), of_turn)
 

@@ -1,84 +1,114 @@
-"""Why Kueue does not admit a job, and Kueue's cluster queues as rows."""
+"""Why Kueue does not admit a job, out of the conditions that it writes at the job's workload.
+
+Kueue names the reason since 0.16; before, every reason is `Pending`, and its sentence says which.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from fractions import Fraction
+import re
+from functools import lru_cache
 
-from cockpit.backends.kubernetes.mapping.quantities import quantity, tres_amounts
-from cockpit.backends.kubernetes.objects.kueue import ClusterQueue, KueueWorkload, LocalQueue
-from cockpit.backends.kubernetes.objects.meta import condition
-from cockpit.model.pod_reasons import QueueWaits
-from cockpit.model.quota import Amounts
-from cockpit.model.view import QueueKind, QueueRow
+from cockpit.backends.kubernetes.objects.kueue import KueueWorkload
+from cockpit.backends.kubernetes.objects.meta import Condition, condition, millis
+from cockpit.model.ids import Millis
+from cockpit.model.pod_reasons import FlavorObstacle, FlavorTried, QueueWaits
 
 KUEUE = "Kueue"
+NEVER = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor"})
+"""Reasons that only a change of the job or of its queue removes."""
 _LONGEST = 400
+_NAME = r"[^\s,;]+"
+_TRIED = re.compile(
+    rf"""
+      insufficient\ quota\ for\ (?P<large>{_NAME})\ in\ flavor\ (?P<large_flavor>{_NAME}),\ [^;]*?
+        maximum\ capacity\ \((?:[^)>]*>\ )?(?P<most>[^)]*)\)
+    | insufficient\ unused\ quota\ (?:in\ cohort\ )?for\ (?P<short>{_NAME})\ in\ flavor\ (?P<short_flavor>{_NAME})
+        (?:,\ (?P<missing>{_NAME})\ more\ needed)?
+    | borrowing\ limit\ for\ (?P<limited>{_NAME})\ in\ flavor\ (?P<limited_flavor>{_NAME})\ exceeded
+    | untolerated\ taint\ (?P<taint>.+?)\ in\ flavor\ (?P<tainted>{_NAME})
+    | flavor\ (?P<unmatched>{_NAME})\ doesn't\ match\ node\ affinity
+    | resource\ (?P<undeclared>{_NAME})\ unavailable\ in\ ClusterQueue
+    """,
+    re.VERBOSE,
+)
 
 
 def admission_reason(workload: KueueWorkload) -> QueueWaits | None:
-    """Return why the workload is not admitted; None: it is."""
-    if workload.is_admitted:
+    """Return why the workload is not admitted; None: it is, or has ended."""
+    if workload.is_admitted or workload.is_finished:
         return None
-    queue = workload.spec.queue_name
+    queue, conditions = workload.spec.queue_name, workload.status.conditions
+    quota, evicted = condition(conditions, "QuotaReserved"), condition(conditions, "Evicted")
     if not workload.spec.active:
-        return QueueWaits(KUEUE, queue, "Inactive", "its admission was stopped (spec.active is false)")
+        return _stopped(queue, evicted)
+    if quota is not None and quota.is_true:
+        return QueueWaits(KUEUE, queue, "AdmissionChecks", _checks(workload))
+    until = _put_back_until(workload)
     # Evicted says why it lost the quota that it had, until it is queued again.
-    for kind in ("QuotaReserved", "Evicted"):
-        found = condition(workload.status.conditions, kind)
-        if found is not None and (kind == "Evicted") == found.is_true:
-            return QueueWaits(KUEUE, queue, found.reason, found.message[:_LONGEST])
-    checks = condition(workload.status.conditions, "QuotaReserved")
-    if checks is not None and checks.is_true:
-        return QueueWaits(KUEUE, queue, "AdmissionChecks", "it has its quota, and waits for admission checks")
-    return QueueWaits(KUEUE, queue)
+    if evicted is not None and (until is not None or (quota is None and evicted.is_true)):
+        return QueueWaits(KUEUE, queue, evicted.reason, evicted.message[:_LONGEST], until=until)
+    return _of_message(queue, quota.reason, quota.message) if quota is not None else QueueWaits(KUEUE, queue)
 
 
-def queue_rows(queues: Iterable[ClusterQueue], local: Iterable[LocalQueue]) -> Iterator[QueueRow]:
-    """Yield a row for each cluster queue: its nominal quota as the guarantee, with what it may borrow as the most."""
-    namespaces: dict[str, list[str]] = {}
-    for each in local:
-        namespaces.setdefault(each.spec.cluster_queue, []).append(each.metadata.namespace)
-    for queue in sorted(queues, key=lambda each: each.metadata.name):
-        name = queue.metadata.name
-        nominal, most = _quotas(queue)
-        yield QueueRow(
-            kind=QueueKind.QUOTA,
-            path=name,
-            name=name,
-            level=0,
-            since=queue.metadata.created_at or None,
-            waiting=queue.status.pending_workloads,
-            running=queue.status.admitted_workloads,
-            used=_used(queue),
-            min=nominal,
-            max=most,
-            projects=tuple(sorted(set(namespaces.get(name, ())))),
-            bounded=tuple(nominal),
-            alone=True,
-        )
+def _stopped(queue: str, evicted: Condition | None) -> QueueWaits:
+    """Return what stopped the workload. If it ran before, that is the reason of its eviction: too many attempts, or too
+    long a run."""
+    if evicted is not None and evicted.reason.startswith("Deactivated"):
+        return QueueWaits(KUEUE, queue, evicted.reason, evicted.message[:_LONGEST])
+    return QueueWaits(KUEUE, queue, "Inactive", "its admission was stopped (spec.active is false)")
 
 
-def _quotas(queue: ClusterQueue) -> tuple[Amounts, Amounts]:
-    nominal: dict[str, Fraction] = {}
-    borrowed: dict[str, Fraction | None] = {}
-    in_cohort = bool(queue.spec.cohort or queue.spec.cohort_name)
-    flavors = (flavor for group in queue.spec.resource_groups or () for flavor in group.flavors)
-    for quota in (quota for flavor in flavors for quota in flavor.resources):
-        own = quantity(quota.nominal_quota)
-        nominal[quota.name] = nominal.get(quota.name, Fraction(0)) + own
-        before = borrowed.get(quota.name, Fraction(0))
-        limit = None if quota.borrowing_limit is None else quantity(quota.borrowing_limit)
-        # Without a cohort there is nothing to borrow; in one without a limit, any amount.
-        more = Fraction(0) if not in_cohort else limit
-        borrowed[quota.name] = None if before is None or more is None else before + more
-    most = {name: own + more for name, own in nominal.items() if (more := borrowed[name]) is not None}
-    return tres_amounts(nominal), tres_amounts(most)
+def _put_back_until(workload: KueueWorkload) -> Millis | None:
+    state, requeued = workload.status.requeue_state, condition(workload.status.conditions, "Requeued")
+    waits = requeued is not None and not requeued.is_true
+    return millis(state.requeue_at) if state is not None and waits else None
 
 
-def _used(queue: ClusterQueue) -> Amounts:
-    total: dict[str, Fraction] = {}
-    for flavor in queue.status.flavors_usage or ():
-        for each in flavor.resources:
-            total[each.name] = total.get(each.name, Fraction(0)) + quantity(each.total)
-    return tres_amounts(total)
+def _checks(workload: KueueWorkload) -> str:
+    """Return which admission checks are not ready."""
+    left = [each for each in workload.status.admission_checks or () if each.state != "Ready"]
+    if not left:
+        return "it has its quota, and waits for admission checks"
+    words = (f"{each.name} is {each.state or 'Pending'}{f': {each.message}' if each.message else ''}" for each in left)
+    return f"it has its quota, and waits for {'; '.join(words)}"[:_LONGEST]
+
+
+@lru_cache(maxsize=4096)
+def _of_message(queue: str, reason: str, message: str) -> QueueWaits:
+    """Return Kueue's sentence with what it says of each flavor. Cached, since many jobs wait for the same."""
+    flavors = tried_flavors(message)
+    code = reason
+    if reason == "Pending" and flavors:
+        code = _code_of(flavors)
+    return QueueWaits(KUEUE, queue, code, message[:_LONGEST], never=code in NEVER, flavors=flavors)
+
+
+def tried_flavors(message: str) -> tuple[FlavorTried, ...]:
+    """Return the flavors that Kueue's sentence names, with what keeps the job from each."""
+    return tuple(dict.fromkeys(_tried(match) for match in _TRIED.finditer(message)))
+
+
+def _tried(match: re.Match[str]) -> FlavorTried:
+    found = {name: text or "" for name, text in match.groupdict().items()}
+    if found["large"]:
+        most = found["most"].rpartition(" > ")[2]
+        return FlavorTried(found["large_flavor"], FlavorObstacle.TOO_LARGE, found["large"], most=most)
+    if found["short"]:
+        return FlavorTried(found["short_flavor"], FlavorObstacle.SHORT, found["short"], missing=found["missing"])
+    if found["limited"]:
+        return FlavorTried(found["limited_flavor"], FlavorObstacle.SHORT, found["limited"], about="borrowing limit")
+    if found["undeclared"]:
+        return FlavorTried("", FlavorObstacle.NO_QUOTA, found["undeclared"])
+    if found["tainted"]:
+        return FlavorTried(found["tainted"], FlavorObstacle.EXCLUDED, about=f"the taint {found['taint']}")
+    return FlavorTried(found["unmatched"], FlavorObstacle.EXCLUDED, about="other node labels")
+
+
+def _code_of(flavors: tuple[FlavorTried, ...]) -> str:
+    """Return the reason that Kueue names since 0.16. One flavor for which waiting helps is enough."""
+    obstacles = {each.obstacle for each in flavors}
+    if FlavorObstacle.NO_QUOTA in obstacles:
+        return "NoMatchingFlavor"
+    if FlavorObstacle.SHORT in obstacles:
+        return "WaitingForQuota"
+    return "ExceedsMaxQuota" if FlavorObstacle.TOO_LARGE in obstacles else "NoMatchingFlavor"

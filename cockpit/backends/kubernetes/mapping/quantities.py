@@ -79,7 +79,12 @@ class _ContainerRequest(NamedTuple):
 def requested(spec: PodSpec) -> PodAmounts:
     """Return the pod's request, as the scheduler computes it."""
     # Thousands of pods have few different requests, and computing with fractions takes its time.
-    return _request(*_parts(spec))
+    return _amounts(*_parts(spec))
+
+
+def exactly_requested(spec: PodSpec) -> dict[str, Fraction]:
+    """Return the pod's request of every resource, without rounding: quotas count bytes."""
+    return dict(_request(*_parts(spec)))
 
 
 def _parts(spec: PodSpec) -> tuple[tuple[_ContainerRequest, ...], tuple[_ContainerRequest, ...], _Amounts]:
@@ -110,7 +115,7 @@ def exact_request(spec: PodSpec) -> ExactAmounts:
 def _exact(
     containers: tuple[_ContainerRequest, ...], init_containers: tuple[_ContainerRequest, ...], overhead: _Amounts
 ) -> ExactAmounts:
-    total = _total(containers, init_containers, overhead)
+    total = _request(containers, init_containers, overhead)
     return tuple(
         (name, math.ceil(amount * 1000 if name == CPU else amount)) for name, amount in sorted(total.items()) if amount
     )
@@ -123,13 +128,14 @@ def exact_amounts(given: Quantities | None) -> dict[str, int]:
 
 
 @lru_cache(maxsize=4096)
-def _request(
+def _amounts(
     containers: tuple[_ContainerRequest, ...], init_containers: tuple[_ContainerRequest, ...], overhead: _Amounts
 ) -> PodAmounts:
-    return amounts(_total(containers, init_containers, overhead))
+    return amounts(_request(containers, init_containers, overhead))
 
 
-def _total(
+@lru_cache(maxsize=4096)
+def _request(
     containers: tuple[_ContainerRequest, ...], init_containers: tuple[_ContainerRequest, ...], overhead: _Amounts
 ) -> dict[str, Fraction]:
     """Compute the request. Source: k8s.io/component-helpers/resource, PodRequests.

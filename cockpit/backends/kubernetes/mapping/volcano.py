@@ -15,6 +15,8 @@ from cockpit.model.view import QueueKind, QueueRow
 VOLCANO = "Volcano"
 ROOT = "root"
 """The queue above all others, which Volcano makes."""
+CLOSED = "it is closed"
+"""Why a queue lets no job start."""
 _WAITING = ("", "Pending", "Inqueue")
 """Phases of pod groups that wait."""
 _LONGEST = 400
@@ -81,6 +83,6 @@ def _row(queue: VolcanoQueue, path: str, level: int, phases: Mapping[tuple[str, 
         max=tres_amounts(queue.spec.capability or {}),
         bounded=tuple(least),
         by_name=True,
-        closed=not queue.is_open,
+        stopped="" if queue.is_open else CLOSED,
         alone=not level and name != ROOT,
     )
