@@ -262,7 +262,7 @@ class KubernetesBackend(Asking, LiveBackend):
             job=job, name=row.name, position=own.position, explanation=own, forecast=forecast.Forecast()
         )
         core = await (await self._judged()).explain(job) if row.state is JobState.QUEUED else bare
-        own, core = self._batch.with_figures(own, core)
+        own, core = self._batch.with_figures(own, self._quota.with_holders(core, own.reason))
         return replace(core, explanation=own, position=own.position, forecast=forecast.Forecast(), scheduler=SCHEDULER)
 
     async def starts(self, jobs: Sequence[JobId]) -> list[forecast.ExpectedStart]:

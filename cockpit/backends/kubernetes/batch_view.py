@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.mapping.elastic_quotas import ElasticQuotas
-from cockpit.backends.kubernetes.mapping.quota_answer import QUOTA_WORDS, QuotaBook, holding_job
+from cockpit.backends.kubernetes.mapping.quota_answer import QUOTA_WORDS, QuotaBook, with_holders
 from cockpit.backends.kubernetes.mapping.volcano import volcano_queue_rows
 from cockpit.model.pod_reasons import GangIncomplete, MemberState, QueueWaits, Unschedulable
 from cockpit.model.reasons import NeverFits, NoEligibleNode, NotEnoughFree
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from cockpit.model.reasons import Explanation, Reason
     from cockpit.model.view import QueueRow
 
-MOST_HOLDERS = 10
 _OF_SCHEDULER = frozenset({MemberState.NO_NODE, MemberState.WOULD_FIT, MemberState.NOT_CONSIDERED})
 
 
@@ -47,12 +46,7 @@ class BatchView:
         if answer is None:
             of_nodes = isinstance(judged, NotEnoughFree | NeverFits | NoEligibleNode)
             return replace(explanation, reason=judged) if of_nodes else explanation, outlook
-        shown = answer.holders[:MOST_HOLDERS]
-        known = {each.job for each in outlook.named}
-        named = (holding_job(self._jobs.rows[each]) for each in shown if each not in known)
-        return replace(explanation, reason=answer.reason), replace(
-            outlook, holders=shown, holders_in_all=len(answer.holders), named=(*outlook.named, *named)
-        )
+        return replace(explanation, reason=answer.reason), with_holders(outlook, answer.holders, self._jobs.rows)
 
     def _quotas(self) -> ElasticQuotas:
         return ElasticQuotas(self._schedulers.quotas.values())

@@ -26,6 +26,7 @@ from cockpit.backends.kubernetes.objects.kube_queue import ElasticQuotaTree, Kub
 from cockpit.backends.kubernetes.objects.kueue import KueueWorkload
 from cockpit.backends.kubernetes.objects.node import KubeNode
 from cockpit.backends.kubernetes.objects.pod import Pod
+from cockpit.backends.kubernetes.objects.surroundings import ResourceQuota
 from cockpit.backends.kubernetes.objects.workload import Workload
 from cockpit.backends.kubernetes.owners import Owner, Owners
 from cockpit.backends.kubernetes.resources import (
@@ -39,6 +40,7 @@ from cockpit.backends.kubernetes.resources import (
     QUEUE_UNITS,
     QUEUES,
     QUOTA_TREES,
+    RESOURCE_QUOTAS,
     WORKLOADS,
     Resource,
 )
@@ -285,10 +287,12 @@ class Inventory:
             if QUEUE_UNITS in kinds:
                 self._reflect(QUEUE_UNITS, QueueUnit, own.unit_changed, namespace)
             if KUBE_QUEUES in kinds:
-                self._reflect(KUBE_QUEUES, KubeQueue, partial(keep_by_uid, own.queues, own.queues_changed), namespace)
+                self._reflect(KUBE_QUEUES, KubeQueue, partial(own.keep, own.queues), namespace)
         if QUOTA_TREES in kinds:
-            keep = partial(keep_by_uid, own.trees, own.queues_changed)
-            self._reflect(QUOTA_TREES, ElasticQuotaTree, keep, TREE_NAMESPACE)
+            self._reflect(QUOTA_TREES, ElasticQuotaTree, partial(own.keep, own.trees), TREE_NAMESPACE)
+        elif KUBE_QUEUES in kinds:
+            for namespace in self.namespaces:
+                self._reflect(RESOURCE_QUOTAS, ResourceQuota, partial(own.keep, own.quotas), namespace)
 
     def _turn(self, uid: str, meta: ObjectMeta) -> QueueTurn | None:
         """Return the job's turn in a queue of KubeQueue; None: it is in none."""

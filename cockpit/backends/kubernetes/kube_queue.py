@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from cockpit.backends.kubernetes.mapping.kube_queue import QueueTurn, queue_name
+from cockpit.backends.kubernetes.mapping.kube_queue import QueueTurn, queue_of
 from cockpit.backends.kubernetes.mapping.quota import QuotaLeaves
-from cockpit.backends.kubernetes.mapping.quota_tree import tree_of
-from cockpit.backends.kubernetes.objects.kube_queue import SUSPEND, ElasticQuotaTree, KubeQueue, QueueUnit
+from cockpit.backends.kubernetes.mapping.quota_tree import tree_of, tree_of_namespaces
+from cockpit.backends.kubernetes.objects.kube_queue import (
+    SUSPEND,
+    ElasticQuotaTree,
+    KubeQueue,
+    QueueUnit,
+)
+from cockpit.backends.kubernetes.objects.surroundings import ResourceQuota
+from cockpit.backends.kubernetes.wire.reflector import keep_by_uid
 from cockpit.sched.rules.quotas import NO_LEAF
 
 if TYPE_CHECKING:
@@ -22,6 +29,9 @@ if TYPE_CHECKING:
 
 TREE_NAMESPACE = "kube-system"
 """The only namespace in which a quota tree counts."""
+
+
+Q = TypeVar("Q", KubeQueue, ElasticQuotaTree, ResourceQuota)
 
 
 class JobKey(NamedTuple):
@@ -55,15 +65,17 @@ class KubeQueues:
         """The uids of the workloads."""
         self.trees: dict[str, ElasticQuotaTree] = {}
         """The quota trees by uid. A cluster has one."""
+        self.quotas: dict[str, ResourceQuota] = {}
+        """The quotas of namespaces by uid, where the cluster serves no quota trees."""
 
     @property
     def tree(self) -> QuotaTree | None:
-        """The quota tree that is in force; None: there is none."""
+        """The quota tree that is in force, or the quotas of namespaces as a tree; None: there is none."""
         return self._in_force.tree
 
     @property
     def served_tree(self) -> ElasticQuotaTree | None:
-        """The object of that tree."""
+        """The object of that tree; None: there is no tree, or it is made of the quotas of namespaces."""
         return self._in_force.served
 
     @property
@@ -76,7 +88,7 @@ class KubeQueues:
         if unit is None and meta.annotation(SUSPEND) != "true":
             return None
         leaf = self.leaves.of(meta.namespace, lambda key: _label(unit, meta, key))
-        return QueueTurn(unit, queue_name(unit, meta.namespace, leaf, self.queues.values()), leaf)
+        return QueueTurn(unit, queue_of(unit, meta.namespace, leaf, self.queues.values()), leaf)
 
     def find(self, uid: str) -> QueueUnit | ElasticQuotaTree | None:
         """Return the queue unit or quota tree with this uid."""
@@ -113,7 +125,12 @@ class KubeQueues:
                 self._mark(self._jobs[key])
         self._notify()
 
-    def queues_changed(self) -> None:
+    def keep(self, kept: dict[str, Q], old: Q | None, new: Q | None) -> None:
+        """Keep a queue, a quota tree or a quota. Its status changes nothing here, and may do so with every pod."""
+        is_same = old is not None and new is not None and _decides(old) == _decides(new)
+        keep_by_uid(kept, self._notify if is_same else self._queues_changed, old, new)
+
+    def _queues_changed(self) -> None:
         """Mark every job that is in a queue: its queue's name follows from the queues and the quota tree."""
         self.version += 1
         self.__dict__.pop("_in_force", None)
@@ -127,12 +144,18 @@ class KubeQueues:
         for each in sorted(self.trees.values(), key=lambda each: (each.metadata.created_at, each.metadata.name)):
             if (tree := tree_of(each)) is not None:
                 return _Tree(each, tree, QuotaLeaves(tree))
-        return _Tree(None, None, QuotaLeaves(None))
+        # KubeQueue has a queue for each namespace then.
+        tree = tree_of_namespaces(self.quotas.values(), {each.metadata.namespace for each in self.queues.values()})
+        return _Tree(None, tree, QuotaLeaves(tree))
 
 
 def _key(unit: QueueUnit) -> JobKey | None:
     job = unit.spec.consumer_ref
     return JobKey(job.group, job.kind, job.namespace or unit.metadata.namespace, job.name) if job is not None else None
+
+
+def _decides(each: KubeQueue | ElasticQuotaTree | ResourceQuota) -> tuple[object, object]:
+    return each.spec, each.metadata.annotations
 
 
 def _label(unit: QueueUnit | None, meta: ObjectMeta, key: str) -> str:

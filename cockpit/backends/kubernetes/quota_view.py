@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from cockpit.backends.kubernetes.mapping.kube_queue import queue_of_node
+from cockpit.backends.kubernetes.mapping.kube_queue import QueueId
 from cockpit.backends.kubernetes.mapping.quota import QuotaUse
+from cockpit.backends.kubernetes.mapping.quota_answer import with_holders
+from cockpit.backends.kubernetes.mapping.quota_tree import OF_NAMESPACES
+from cockpit.model.ids import Millis
 from cockpit.model.job import ENDED
 from cockpit.model.pod_reasons import QueueWaits
-from cockpit.model.quota import places
+from cockpit.model.quota import SEPARATOR
 from cockpit.model.reasons import Explanation, QuotaWaits
 from cockpit.model.view import QueueKind, QueueRow
 
@@ -18,8 +21,13 @@ if TYPE_CHECKING:
     from cockpit.backends.kubernetes.inventory import Inventory
     from cockpit.backends.kubernetes.job_list import JobList
     from cockpit.backends.kubernetes.objects.kube_queue import KubeQueue
+    from cockpit.model.forecast import Outlook
     from cockpit.model.ids import JobId
     from cockpit.model.reasons import Reason
+
+
+_MANAGERS = frozenset({"kube-queue", "koord-queue"})
+"""Namespaces with queues for the jobs of other namespaces."""
 
 
 class QuotaView:
@@ -36,7 +44,7 @@ class QuotaView:
         job = self._jobs.jobs[number]
         if job.turn is None or not job.waits_in_queue or not isinstance(reason, QueueWaits):
             return None
-        order = sorted(self._waiting_in(job.turn.queue))
+        order = sorted(self._waiting_in(job.turn.queue_id))
         place = next(place for place, (_, each) in enumerate(order) if each == number)
         use = self._counted()
         short = use.shortage(job) if use is not None else None
@@ -44,42 +52,60 @@ class QuotaView:
             reason = QuotaWaits(reason, *short)
         return Explanation(number, reason, place + 1, tuple(each for _, each in order[:place][:most_ahead]))
 
+    def with_holders(self, outlook: Outlook, reason: Reason) -> Outlook:
+        """Return the outlook of a job that waits for this reason with the jobs that use what it waits for."""
+        use = self._counted()
+        if not isinstance(reason, QuotaWaits) or use is None:
+            return outlook
+        return with_holders(outlook, use.holders(reason.limit), self._jobs.rows)
+
     def rows(self) -> Iterator[QueueRow]:
-        """Yield a row for each node of the quota tree, and for each queue that was made for none of them."""
+        """Yield a row for each node of the quota tree, and for each queue that was made for none of them, as far as the
+        user may see it or has jobs in it."""
         kube_queue = self._inventory.kube_queue
         queues = sorted(kube_queue.queues.values(), key=lambda each: (each.metadata.namespace, each.metadata.name))
         use, served = self._counted(), kube_queue.served_tree
-        if use is not None and served is not None:
-            yield from use.rows(queues, served.metadata.created_at)
-        tree = kube_queue.tree
-        paths = [place.path for place in places(tree.root)] if tree is not None else []
-        of_nodes = {queue.metadata.uid for path in paths if (queue := queue_of_node(path, queues)) is not None}
-        yield from self._plain_rows([each for each in queues if each.metadata.uid not in of_nodes])
+        if use is None or served is None:
+            quotas = {row.path: row for row in use.rows((), Millis(0))} if use is not None else {}
+            yield from self._plain_rows(queues, quotas)
+            return
+        of_tree = list(use.rows(queues, served.metadata.created_at))
+        yield from of_tree
+        names = {row.name for row in of_tree}
+        yield from (row for row in self._plain_rows(queues, {}) if row.name not in names)
 
-    def _plain_rows(self, queues: list[KubeQueue]) -> Iterator[QueueRow]:
-        live = [job for job in self._jobs.jobs.values() if job.turn is not None and job.state not in ENDED]
-        waiting = Counter(job.queue for job in live if job.waits_in_queue)
-        running = Counter(job.queue for job in live if not job.waits_in_queue)
-        for each in queues:
-            name = each.metadata.name
+    def _plain_rows(self, queues: Iterable[KubeQueue], quotas: Mapping[str, QueueRow]) -> Iterator[QueueRow]:
+        """Yield the rows of queues by themselves. `quotas`: those of namespaces, by path."""
+        waiting, running = Counter[QueueId](), Counter[QueueId]()
+        for job in self._jobs.jobs.values():
+            if job.turn is not None and job.state not in ENDED:
+                (waiting if job.waits_in_queue else running)[job.turn.queue_id] += 1
+        of_jobs = {*waiting, *running}
+        since = {_id_of(each, of_jobs): each.metadata.created_at for each in queues}
+        every = (*since, *sorted(of_jobs - since.keys()))
+        names = Counter(each.name for each in every)
+        for each in every:
+            quota = quotas.get(f"{OF_NAMESPACES}{SEPARATOR}{each.home}")
             yield QueueRow(
                 kind=QueueKind.QUOTA,
-                path=name,
-                name=name,
+                # Queues of several namespaces may have one name.
+                path=each.name if names[each.name] == 1 else f"{each.home}{SEPARATOR}{each.name}",
+                name=each.name,
                 level=0,
-                since=each.metadata.created_at or None,
-                waiting=waiting[name],
-                running=running[name],
-                used={},
+                since=since.get(each) or None,
+                waiting=waiting[each],
+                running=running[each],
+                used=quota.used if quota is not None else {},
                 min={},
-                max={},
+                max=quota.max if quota is not None else {},
+                projects=(each.home,) if each.home else (),
                 alone=True,
             )
 
-    def _waiting_in(self, queue: str) -> Iterator[tuple[tuple[int, int, str], JobId]]:
+    def _waiting_in(self, queue: QueueId) -> Iterator[tuple[tuple[int, int, str], JobId]]:
         """Yield the jobs that wait in a queue, each with the key by which the queue is ordered."""
         for number, job in self._jobs.jobs.items():
-            if job.turn is None or job.turn.queue != queue or job.turn.is_held:
+            if job.turn is None or job.turn.queue_id != queue or job.turn.is_held:
                 continue
             if job.waits_in_queue and job.state not in ENDED:
                 yield job.turn.order(job.meta.created_at, job.meta.name), number
@@ -93,3 +119,12 @@ class QuotaView:
             self._use = QuotaUse(tree, kube_queue.leaves, jobs, others) if tree is not None else None
             self._version = version
         return self._use
+
+
+def _id_of(queue: KubeQueue, of_jobs: Collection[QueueId]) -> QueueId:
+    """Return the queue as its jobs have it."""
+    name, namespace = queue.metadata.name, queue.metadata.namespace
+    at_home, for_all = QueueId(name, namespace), QueueId(name)
+    if at_home in of_jobs or for_all in of_jobs:
+        return at_home if at_home in of_jobs else for_all
+    return for_all if namespace in _MANAGERS else at_home

@@ -45,6 +45,7 @@ KUBEFLOW = "kubeflow.org"
 PODS = Resource("", "v1", "pods", "Pod")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 EVENTS = Resource("", "v1", "events", "Event")
 JOBS = Resource("batch", "v1", "jobs", "Job")
 PYTORCH_JOBS = Resource(KUBEFLOW, "v1", "pytorchjobs", "PyTorchJob")

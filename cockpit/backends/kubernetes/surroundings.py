@@ -23,7 +23,7 @@ from cockpit.backends.kubernetes.objects.surroundings import (
     StorageClass,
     VolumeClaim,
 )
-from cockpit.backends.kubernetes.resources import EVENTS, PRIORITY_CLASSES, Resource
+from cockpit.backends.kubernetes.resources import EVENTS, PRIORITY_CLASSES, RESOURCE_QUOTAS, Resource
 from cockpit.backends.kubernetes.wire.answers import ApiError
 from cockpit.backends.kubernetes.wire.lists import Page, decode_answer, read_list
 from cockpit.model.ids import Millis
@@ -38,7 +38,6 @@ T = TypeVar("T")
 CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
-QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 FAILED_CREATE, FAILED_SCHEDULING = "FailedCreate", "FailedScheduling"
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _EVENTS = msgspec.json.Decoder(Page[Event])
@@ -85,7 +84,7 @@ async def read_namespace(api: Api, namespace: str) -> Surroundings:
 
 
 async def _quotas(api: Api, namespace: str) -> tuple[QuotaLine, ...]:
-    return quota_lines(await _listed(api, QUOTAS, _QUOTAS, namespace))
+    return quota_lines(await _listed(api, RESOURCE_QUOTAS, _QUOTAS, namespace))
 
 
 def _of_classes(classes: Iterable[PriorityClass]) -> Surroundings:

@@ -12,7 +12,8 @@ import pytest
 
 from cockpit.backends.kubernetes import session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
-from cockpit.model.events import ClusterReported, EventRecord, JobHeld, JobReleased
+from cockpit.model.events import ClusterReported, EventRecord, JobHeld, JobPlaced, JobReleased
+from cockpit.model.job import JobState
 from cockpit.model.reasons import Held
 from cockpit.present.events.sentences import event_kind
 from tests.backends.kubernetes.conftest import open_fake
@@ -133,3 +134,21 @@ async def test_without_the_right_to_read_events_what_cockpit_saw_is_listed(
     detail = await backend.job(row.id)
     assert [event_kind(each.body) for each in detail.events] == ["job_held", "job_released", "job_ended"]
     assert detail.recorded
+
+
+@pytest.mark.req("UI-10")
+async def test_a_job_that_starts_while_it_is_watched_has_the_event_of_its_start(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    job = server.create(JOBS, a_job())
+    started = {"containerStatuses": [{"name": "main", "state": {"running": {"startedAt": "2026-03-01T09:00:00Z"}}}]}
+    async with aclosing(backend.watch_jobs()) as watch, asyncio.timeout(LONGEST):
+        (row,) = (await anext(watch)).changed
+        # Its node is not among those that the user may see.
+        pod = {**a_pod(job, "train-0"), "status": {"phase": "Running", **started}}
+        server.create(PODS, {**pod, "spec": {**pod["spec"], "nodeName": "hidden"}})
+        async for delta in watch:
+            if any(each.state is JobState.RUNNING for each in delta.changed):
+                break
+    records = await backend.events(job=row.id)
+    assert [event_kind(each.body) for each in records if isinstance(each.body, JobPlaced)] == ["job_placed"]

@@ -149,6 +149,9 @@ async def test_the_quota_test_names_the_full_node_the_borrowers_and_when_the_job
     assert reason.waits == QueueWaits("KubeQueue", "root/a", "Enqueued", ENQUEUED)
     # 2026-03-01 10:00, when the job with the shorter time limit ends.
     assert (reason.after, reason.fits_at) == (job["short"], 1772359200000)
+    outlook = await backend.explain(job["train"])
+    assert (set(outlook.holders), outlook.holders_in_all) == ({job["long"], job["short"]}, 2)
+    assert {each.name: each.card_milli for each in outlook.named} == {"long": 8000, "short": 8000}
     detail = await backend.job(job["train"])
     assert detail.explanation is not None
     assert detail.explanation.reason == detail.row.reason == reason
@@ -330,3 +333,38 @@ async def test_a_tree_is_created_and_removed_and_another_name_is_refused(
     await backend.remove_quota()
     assert server.find(f"{TREES}/tree") is None
     assert (await backend.queues()).tree == ""
+
+
+@pytest.mark.req("KU-02")
+async def test_the_status_of_a_tree_has_no_job_put_together_anew(backend: KubernetesBackend, server: FakeApi) -> None:
+    server.create(TREES, a_tree())
+    queue_job(server, "train")
+    await rows(backend)
+    counted = backend._inventory.kube_queue
+    before = counted.version
+    # The scheduler may write what is used with every pod.
+    server.change(f"{TREES}/tree", {"status": {"used": "1"}})
+    server.change(f"{UNITS.format('team-a')}/train-py-qu", {"status": {"message": "later"}})
+    await seen(backend, "train", QueueWaits("KubeQueue", "root/a", "Enqueued", "later"))
+    assert counted.version == before + 1
+    server.change(f"{TREES}/tree", {"spec": {"root": {"name": "top"}}})
+    await seen(backend, "train", QueueWaits("KubeQueue", "top/a", "Enqueued", "later"))
+    assert counted.version == before + 2
+
+
+@pytest.mark.req("KU-04")
+async def test_queues_of_one_name_in_two_namespaces_are_two(backend: KubernetesBackend, server: FakeApi) -> None:
+    for namespace in ("team-a", "team-b", "team-c"):
+        server.create(QUEUES.replace("kube-queue", namespace), {"metadata": {"name": "default"}})
+    queue_job(server, "train")
+    queue_job(server, "urgent", "team-b", spec={"priority": 9})
+    # A queue that the user may not see is known by its jobs.
+    queue_job(server, "elsewhere", "team-d", spec={"queue": "hidden"})
+    assert (await explained(backend, "train")).position == 1
+    shown = (await backend.queues()).rows
+    assert [(row.path, row.name, row.waiting, row.projects) for row in shown] == [
+        ("team-a/default", "default", 1, ("team-a",)),
+        ("team-b/default", "default", 1, ("team-b",)),
+        ("team-c/default", "default", 0, ("team-c",)),
+        ("hidden", "hidden", 1, ()),
+    ]

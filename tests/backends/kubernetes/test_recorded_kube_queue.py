@@ -11,6 +11,7 @@ import pytest
 from cockpit.backends.kubernetes import session as module
 from cockpit.model.job import JobState
 from cockpit.model.pod_reasons import PodsNotCreated, QueueWaits
+from cockpit.model.reasons import QuotaFull, QuotaWaits
 from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.kube_queue_objects import serve_kube_queue
 from tests.backends.kubernetes.test_kube_queue import explained, rows, seen
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
 
 Stage = dict[str, list[dict[str, Any]]]
 """The objects by their collections."""
-STAGES: Mapping[str, Stage] = json.loads((Path(__file__).parent / "recorded/kube_queue_0_1_0.json").read_text())[
-    "stages"
-]
+STAGES: Mapping[str, Stage] = json.loads((Path(__file__).parent / "data/kube_queue_0_1_0.json").read_text())["stages"]
 WAITS = QueueWaits("KubeQueue", "research", "Enqueued")
 
 
@@ -34,6 +33,7 @@ async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(module, "COALESCE_SECONDS", 0.0)
     backend = open_fake(server, tmp_path)
     serve_kube_queue(server)
+    del server.kinds["/apis/scheduling.sigs.k8s.io/v1beta1"]
     server.kinds["/apis/kubeflow.org/v1"] = ("tfjobs",)
     yield backend
     await backend.close()
@@ -68,5 +68,11 @@ async def test_the_place_that_is_shown_is_the_order_in_which_kube_queue_dequeues
     show(server, STAGES["one ended"])
     await seen(backend, "urgent", PodsNotCreated("TFJob"))
     assert (await rows(backend))["second"].reason == WAITS
+    # The namespace's quota of 4 CPUs is the reason, which kube-queue says nowhere.
+    waits = (await explained(backend, "second")).reason
+    assert isinstance(waits, QuotaWaits)
+    assert waits.limit == QuotaFull("ResourceQuota/team-a", "cpu", 4, 3, 3)
     (queue,) = (await backend.queues()).rows
-    assert (queue.name, queue.waiting, queue.running) == ("research", 1, 1)
+    assert (queue.name, queue.waiting, queue.running, queue.projects) == ("research", 1, 1, ("team-a",))
+    assert (queue.used, queue.max) == ({"cpu": 3000, "mem": 1_024_000}, {"cpu": 4000, "mem": 4_096_000})
+    assert (await backend.queues()).tree == ""

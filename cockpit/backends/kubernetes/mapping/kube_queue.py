@@ -28,15 +28,27 @@ _SAYS_NOTHING = "the queueunit is enqueued after created"
 """The message of a queue unit that was not looked at yet, and of one that is tried again and again."""
 
 
+class QueueId(NamedTuple):
+    """A queue of KubeQueue."""
+
+    name: str
+    home: str = ""
+    """Its namespace, where each namespace has a queue of its own; empty: it is for the jobs of any namespace."""
+
+
 class QueueTurn(NamedTuple):
     """A job in a queue of KubeQueue."""
 
     unit: QueueUnit | None
     """Its queue unit; None: KubeQueue has not made one yet."""
-    queue: str
-    """The queue's name."""
+    queue_id: QueueId
     leaf: str
     """The path of the job's node in the quota tree; empty: none."""
+
+    @property
+    def queue(self) -> str:
+        """The queue's name."""
+        return self.queue_id.name
 
     @property
     def waits(self) -> bool:
@@ -74,16 +86,17 @@ def queue_reason(turn: QueueTurn) -> QueueWaits | Held:
     return QueueWaits(KUBE_QUEUE, turn.queue, turn.unit.phase or "Enqueued", words)
 
 
-def queue_name(unit: QueueUnit | None, namespace: str, leaf: str, queues: Iterable[KubeQueue]) -> str:
-    """Return the name of a job's queue: the one that its unit names, else that of its node in the quota tree, else the
-    one of its namespace. Without any of these KubeQueue takes the namespace as the name."""
-    if unit is not None and (named := unit.spec.queue or unit.metadata.annotation(_QUEUE_NAME)):
-        return named
+def queue_of(unit: QueueUnit | None, namespace: str, leaf: str, queues: Iterable[KubeQueue]) -> QueueId:
+    """Return a job's queue: the one that its unit names, else that of its node in the quota tree, else the one of its
+    namespace. Without any of these KubeQueue takes the namespace as the name."""
     every = sorted(queues, key=lambda each: each.metadata.name)
-    found = queue_of_node(leaf, every) if leaf else None
-    if found is None:
-        found = next((each for each in every if each.metadata.namespace == namespace), None)
-    return found.metadata.name if found is not None else leaf or namespace
+    own = next((each for each in every if each.metadata.namespace == namespace), None)
+    home = namespace if own is not None else ""
+    if unit is not None and (named := unit.spec.queue or unit.metadata.annotation(_QUEUE_NAME)):
+        return QueueId(named, home)
+    if leaf and (found := queue_of_node(leaf, every)) is not None:
+        return QueueId(found.metadata.name)
+    return QueueId(own.metadata.name, home) if own is not None else QueueId(leaf or namespace)
 
 
 def queue_of_node(path: str, queues: Iterable[KubeQueue]) -> KubeQueue | None:

@@ -111,7 +111,8 @@ def shown_job(job: KubeJob, number: JobId, placement: Placement = (), cards: Clu
 def job_record(job: KubeJob, number: JobId, placement: Placement = (), cards: ClusterCards = NO_CLUSTER_CARDS) -> Job:
     """Return a job as cockpit's own engine would keep it. `placement`: what its placed pods occupy."""
     state_now, started = job.state, job.started_at
-    is_placed = bool(placement) or state_now in ENDED
+    # Its nodes may be unknown, as to a user who may not see nodes.
+    is_placed = bool(placement or job.placed) or state_now in ENDED
     failed = job.first_failure
     ends = dict(job.ends)
     return Job(

@@ -113,6 +113,16 @@ class QuotaUse:
             after.ends_at if after is not None else None,
         )
 
+    def holders(self, limit: QuotaFull | QuotaMaxJobs) -> list[JobId]:
+        """Return the jobs that use the node's resource, the largest use first."""
+        resource = limit.resource if isinstance(limit, QuotaFull) else JOBS
+        used = [
+            (each.amounts[resource], each.job)
+            for each in self._counted
+            if each.amounts.get(resource) and limit.queue in self._line(each.leaf)
+        ]
+        return [job for _, job in sorted(used, key=lambda each: (-each[0], each[1]))]
+
     def rows(self, queues: Iterable[KubeQueue], since: Millis) -> Iterator[QueueRow]:
         """Yield a row for each node of the tree, parents first. `since`: when the tree was made."""
         every = tuple(queues)

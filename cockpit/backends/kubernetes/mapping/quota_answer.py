@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.mapping.elastic_quotas import MANAGER, ElasticQuotas
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
@@ -12,7 +14,7 @@ from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested
 from cockpit.backends.kubernetes.mapping.quota_levels import ONE, QuotaLevel, first_short
 from cockpit.backends.kubernetes.mapping.volcano import VOLCANO, parent_of
 from cockpit.backends.kubernetes.objects.volcano import VolcanoQueue
-from cockpit.model.forecast import HoldingJob
+from cockpit.model.forecast import HoldingJob, Outlook
 from cockpit.model.ids import JobId
 from cockpit.model.jobrow import JobRow
 from cockpit.model.quota import RESOURCES
@@ -61,7 +63,19 @@ class QuotaBook:
         return QuotaAnswer(reason, tuple(sorted(used, key=lambda number: (-used[number], number))))
 
 
-def holding_job(row: JobRow) -> HoldingJob:
+MOST_HOLDERS = 10
+"""Most jobs that an answer names as those that use a quota."""
+
+
+def with_holders(outlook: Outlook, holders: Sequence[JobId], rows: Mapping[JobId, JobRow]) -> Outlook:
+    """Return the outlook with the jobs that use the quota that is short, the largest use first."""
+    shown = tuple(holders[:MOST_HOLDERS])
+    known = {each.job for each in outlook.named}
+    named = (_holding_job(rows[each]) for each in shown if each not in known)
+    return replace(outlook, holders=shown, holders_in_all=len(holders), named=(*outlook.named, *named))
+
+
+def _holding_job(row: JobRow) -> HoldingJob:
     """Return a job as an answer names it."""
     return HoldingJob(
         job=row.id,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 import msgspec
 
 from cockpit.backends.kubernetes.mapping.quantities import tres_amounts
 from cockpit.backends.kubernetes.objects.kube_queue import ElasticQuota, ElasticQuotaTree
+from cockpit.backends.kubernetes.objects.surroundings import ResourceQuota
 from cockpit.model.quota import QuotaNode, QuotaTree
 
+OF_NAMESPACES = "ResourceQuota"
+"""The root of the tree that quotas of namespaces make."""
 _ROOT = msgspec.json.Decoder(ElasticQuota)
 
 
@@ -23,6 +28,24 @@ def tree_of(served: ElasticQuotaTree) -> QuotaTree | None:
     except (msgspec.DecodeError, RecursionError):
         return None
     return QuotaTree(served.metadata.name, root) if root.name else None
+
+
+def tree_of_namespaces(quotas: Iterable[ResourceQuota], namespaces: Collection[str]) -> QuotaTree | None:
+    """Return a tree without a name that has a leaf for each of the namespaces with a quota; None: none has one.
+
+    Of several quotas of a namespace KubeQueue takes the one that has the namespace's name.
+    """
+    every: dict[str, list[ResourceQuota]] = {}
+    for each in quotas:
+        if each.metadata.namespace in namespaces:
+            every.setdefault(each.metadata.namespace, []).append(each)
+    leaves = []
+    for namespace, several in sorted(every.items()):
+        named = [each for each in several if len(several) == 1 or each.metadata.name == namespace]
+        if named:
+            most = tres_amounts(named[0].spec.hard or {})
+            leaves.append(QuotaNode(name=namespace, max=most, namespaces=(namespace,)))
+    return QuotaTree("", QuotaNode(name=OF_NAMESPACES, children=tuple(leaves))) if leaves else None
 
 
 def _node(each: ElasticQuota) -> QuotaNode:

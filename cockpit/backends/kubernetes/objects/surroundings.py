@@ -106,8 +106,9 @@ class PriorityClass(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class QuotaSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """To which pods of its namespace a quota applies; without scopes, to all."""
+    """What a quota allows, and to which pods of its namespace it applies; without scopes, to all."""
 
+    hard: Quantities | None = None
     scopes: tuple[str, ...] | None = None
     scope_selector: dict[str, object] | None = None
 
