@@ -77,6 +77,8 @@ class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
     rows: TerminalSize = 24
     columns: TerminalSize = 80
     term: str = "xterm-256color"
+    image: str = ""
+    """Open it in a container of this image beside the replica's own; empty: in its own."""
 
 
 class ShellOpened(msgspec.Struct, frozen=True):

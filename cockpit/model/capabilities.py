@@ -26,6 +26,8 @@ class Ability(StrEnum):
     """Moves jobs before all other jobs of their owner (`scontrol top`)."""
     STEPS = "steps"
     """A job has steps, each with an output of its own."""
+    DEBUG_IMAGE = "debug_image"
+    """Opens shells in a container of another image beside a job's own."""
     QUOTA_TREE = "quota_tree"
     """A quota tree may be in force."""
     EVERY_EVENT = "every_event"
@@ -70,6 +72,7 @@ NO_COMMANDS: Final = (
     "Nothing was done."
 )
 ONE_CLUSTER: Final = "This is one cluster; `-c all` shows all that you use in one table."
+NO_DEBUG_IMAGE: Final = "Only Kubernetes runs a container of another image beside a job's own; open a shell in that."
 _ONLY_SLURM = "Only a Slurm cluster does this: this one is cockpit's own."
 
 ENGINE: Final = Capabilities(
@@ -80,6 +83,7 @@ ENGINE: Final = Capabilities(
         Ability.SIGNALS: _ONLY_SLURM,
         Ability.UPDATE: _ONLY_SLURM,
         Ability.TOP: _ONLY_SLURM,
+        Ability.DEBUG_IMAGE: NO_DEBUG_IMAGE,
         Ability.STEPS: "only jobs of a Slurm cluster have steps; --replica chooses one of several",
     }
 )

@@ -195,6 +195,7 @@ _WITH_WORDS: Final[dict[str, Callable[[Cockpit, str], None]]] = {
     "priority": _priority,
     TIME_LIMIT: _time_limit,
     "signal": _performing("signal", directives.send_signal),
+    directives.DEBUG: _performing("debug", directives.debug),
     directives.UPDATE: _performing("update", directives.update),
     "submit": _performing("new", directives.submit_file),
     "weights": _weights,

@@ -21,6 +21,7 @@ import pytest
 from cockpit.headless import pipes, terminal
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.asking import ShellRequest
+from cockpit.model.capabilities import Ability, Capabilities
 from tests.doubles.process_session import ProcessSession
 from tests.headless.conftest import Desk
 
@@ -262,6 +263,24 @@ def test_the_request_names_replica_and_command(desk: Desk) -> None:
     assert (second.rank, second.command) == (1, ("ls", "-l"))
     assert third.rank == 0
     assert (third.columns, third.rows) == (80, 24), "the size of a terminal that is not there"
+
+
+@pytest.mark.req("KU-09")
+def test_a_shell_of_another_image_opens_where_the_cluster_can_run_one(desk: Desk) -> None:
+    refused = desk("shell", "4715", "--image", "busybox")
+    assert (refused.code, desk.backend.asked) == (ExitCode.USAGE, [])
+    assert "Only Kubernetes runs a container of another image" in refused.err
+    can = {name: why for name, why in desk.backend.capabilities.absent.items() if name != Ability.DEBUG_IMAGE}
+    desk.backend.capabilities = Capabilities(can)
+
+    async def open_shell(request: ShellRequest) -> None:
+        desk.backend.asked.append((request,))
+        raise KeyboardInterrupt
+
+    desk.backend.open_shell = open_shell
+    desk("shell", "4715/1", "--image", "busybox")
+    ((request,),) = desk.backend.asked
+    assert (request.rank, request.image) == (1, "busybox")
 
 
 @pytest.mark.req("JT-40")

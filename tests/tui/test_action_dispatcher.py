@@ -9,7 +9,7 @@ import pytest
 from cockpit.engine import workers
 from cockpit.errors import LoginLost, RequestRefused
 from cockpit.model.asking import ShellRequest
-from cockpit.model.capabilities import Ability
+from cockpit.model.capabilities import Ability, Capabilities
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -104,6 +104,25 @@ async def test_one_of_several_containers_is_chosen_with_failed_ones_first() -> N
         assert asked == []
         await lab.cockpit.press("s", "j", "Enter").sees("not in this story").misses("which container")
         assert asked == [(1, 1, True)]
+
+
+@pytest.mark.req("KU-09", "UI-12")
+async def test_a_shell_of_another_image_is_opened_by_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with a_lab(job("train", "sleep 600")) as lab:
+        asked = []
+
+        async def open_shell(request: ShellRequest) -> None:
+            asked.append((request.job, request.rank, request.image))
+            raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, "not in this story"))
+
+        lab.backend.open_shell = open_shell
+        await lab.cockpit.stands_on("train").press(":").type("debug busybox").press("Enter").sees("Only Kubernetes")
+        assert asked == []
+        present = lab.backend.capabilities.absent
+        able = Capabilities({name: why for name, why in present.items() if name != Ability.DEBUG_IMAGE})
+        monkeypatch.setattr(type(lab.backend), "capabilities", property(lambda _: able))
+        await lab.cockpit.press("Esc", ":").type("debug busybox").press("Enter").sees("not in this story")
+        assert asked == [(1, 0, "busybox")]
 
 
 @pytest.mark.req("UI-28")

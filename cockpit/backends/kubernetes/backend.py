@@ -312,7 +312,7 @@ class KubernetesBackend(Asking, LiveBackend):
             refuse_absent(reason)
         await self._ready()
         self._list.refresh()
-        return self._replicas.open_shell(request)
+        return await self._replicas.open_shell(request)
 
     @property
     def connection(self) -> Connection:

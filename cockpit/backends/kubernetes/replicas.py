@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from cockpit.backends.kubernetes.debug_containers import debug_container
 from cockpit.backends.kubernetes.logs import PodLogs
 from cockpit.backends.kubernetes.wire.exec import run_in_pod
 from cockpit.backends.remote_shell import ShellStreams, remote_shell
@@ -24,13 +25,16 @@ SHELL_COMMAND = ("sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec
 """Bash where the image has it; every image with a shell has sh."""
 
 
+DEBUG_NOTICE = "The job's processes are visible here, and its files are below /proc/1/root."
+
+
 class Replicas:
     """The replicas of the jobs that are listed."""
 
     def __init__(self, api: Api, connect: Callable[[], Api], holds: Holds, find: Callable[[JobId], KubeJob]) -> None:
         """`connect`: makes a connection for a shell, which has an event loop of its own. `find`: returns a listed job;
         refuses an unknown one."""
-        self._connect, self._holds, self._find = connect, holds, find
+        self._api, self._connect, self._holds, self._find = api, connect, holds, find
         self._logs = PodLogs(api)
 
     async def read_log(self, request: asking.LogRequest) -> asking.LogChunk:
@@ -40,7 +44,7 @@ class Replicas:
             return asking.LogChunk(b"", 0, ended=pod is None or pod.has_ended)
         return await self._logs.read(pod, request.offset, request.limit, wait=request.wait)
 
-    def open_shell(self, request: asking.ShellRequest) -> ShellSession:
+    async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         """Open a shell in a running pod. Refused for a pod that does not run: Kubernetes has no way into it."""
         pod, job = self._pod(JobId(request.job), request.rank), self._find(JobId(request.job))
         held = self._holds.of(job)
@@ -51,13 +55,18 @@ class Replicas:
                 message += f" Replica {job.pods.index(held[0])} is held."
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
         container = pod.spec.containers[0].name if pod.spec.containers else ""
+        if request.image:
+            container = await debug_container(self._api, pod, request.image)
         where = (pod.metadata.namespace, pod.metadata.name, container)
         argv = request.command or SHELL_COMMAND
 
         async def session(streams: ShellStreams) -> int:
             return await run_in_pod(self._connect, where, argv, request, streams)
 
-        return remote_shell(session, request, kept=held is not None and held[0] is pod)
+        shell = remote_shell(session, request, kept=held is not None and held[0] is pod)
+        if request.image:
+            shell.notice = f"{DEBUG_NOTICE} {shell.notice}".rstrip()
+        return shell
 
     async def close(self) -> None:
         await self._logs.close()

@@ -48,7 +48,7 @@ from cockpit.backends.slurm.wire.calls import Garbled
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import asking, forecast, jobdetail, view
 from cockpit.model.accounting import EndedJob, Spending
-from cockpit.model.capabilities import NO_REQUEST_IDS, ONE_CLUSTER, Ability, Capabilities
+from cockpit.model.capabilities import NO_DEBUG_IMAGE, NO_REQUEST_IDS, ONE_CLUSTER, Ability, Capabilities
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, Job, JobState
@@ -89,6 +89,7 @@ CAPABILITIES = Capabilities(
         "unstage": "A Slurm cluster has no staged copies.",
         "request": "Slurm remembers no request ids; `cockpit jobs` shows what was submitted.",
         Ability.CLUSTERS: ONE_CLUSTER,
+        Ability.DEBUG_IMAGE: NO_DEBUG_IMAGE,
         Ability.QUOTA_TREE: "No quota tree: this cluster has its own scheduler, which has none.",
         Ability.EVERY_EVENT: "What a cockpit saw while it was connected; Slurm provides no history of events.",
         Ability.ENVIRONMENT: "Slurm does not show a job's environment variables: they are part of its batch script.",

@@ -5,23 +5,31 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser
 
-from cockpit.headless.arguments import Verb, count, reference
+from msgspec.structs import replace
+
+from cockpit.headless.arguments import UsageError, Verb, count, reference
 from cockpit.headless.services import Call
 from cockpit.model.asking import ShellRequest
+from cockpit.model.capabilities import Ability
 from cockpit.model.ids import JobId
 
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("job", type=reference, metavar="ID", help="the job; 4711/2 is its replica 2")
     parser.add_argument("--replica", type=count, metavar="N", help="enter this replica, from 0")
-    parser.usage = "cockpit shell ID [--replica N] [-- CMD …]"
+    parser.add_argument(
+        "--image", metavar="IMAGE", default="", help="on Kubernetes: in a container of this image beside its own"
+    )
+    parser.usage = "cockpit shell ID [--replica N] [--image IMAGE] [-- CMD …]"
 
 
 async def run(call: Call) -> int:
     ref = call.args.job
+    if call.args.image and (reason := call.backend.capabilities.why_not(Ability.DEBUG_IMAGE)):
+        raise UsageError(reason)
     job = await call.job_id(ref)
     rank = call.args.replica if call.args.replica is not None else ref.rank
-    return await enter(call, job, await _usual_rank(call, job) if rank is None else rank)
+    return await enter(call, job, await _usual_rank(call, job) if rank is None else rank, call.args.image)
 
 
 async def _usual_rank(call: Call, job: JobId) -> int:
@@ -30,10 +38,11 @@ async def _usual_rank(call: Call, job: JobId) -> int:
     return row.failed[0] if row.held_until is not None and row.failed is not None else 0
 
 
-async def enter(call: Call, job: JobId, rank: int = 0) -> int:
-    """Open a shell, or run the command behind `--`, in the container, and return its exit code."""
+async def enter(call: Call, job: JobId, rank: int = 0, image: str = "") -> int:
+    """Open a shell, or run the command behind `--`, in the container, and return its exit code. `image`: in a container
+    of this image beside it."""
     streams = call.streams
-    request = requested(call, job, rank)
+    request = replace(requested(call, job, rank), image=image)
     # Details are printed only for people who open a shell.
     detail = await call.backend.job(JobId(request.job)) if request.terminal and not request.command else None
     session = await call.backend.open_shell(request)

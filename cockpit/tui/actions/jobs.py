@@ -147,6 +147,14 @@ JOB_CHANGES: Final = (
     _change(
         "shell", ("s",), "Open a shell in the container", jobs.shell, why_not=needs_container, in_row=True, needs=SHELL
     ),
+    _change(
+        "debug",
+        (),
+        "Shell from another image (Kubernetes)",
+        lambda app: app.main_screen.entry_line.ask_command(f"{directives.DEBUG} "),
+        why_not=needs_container,
+        needs=Ability.DEBUG_IMAGE,
+    ),
     # On Slurm a job of any state may have left files on its nodes; `shell` needs a running or held container.
     _change("open_shell", (), "Open a shell in remaining files (Slurm)", jobs.shell, why_not=needs_job, needs=SHELL),
     _change("attach", ("a",), "Open the terminal of a session", jobs.shell, why_not=needs_session, needs=SHELL),

@@ -35,6 +35,7 @@ SIGNALS: Final = {
     "KILL": "kills the processes at once",
 }
 UPDATE: Final = "update"
+DEBUG: Final = "debug"
 
 WRAP: Final = "--wrap"
 """The option of `cockpit submit` for a script of one command; the command line of the screen refuses it."""
@@ -74,6 +75,14 @@ async def update(app: Cockpit, text: str) -> None:
     for row in rows:
         await app.backend.direct(UpdateJob(row.id, {name: value for name, _, value in pairs}, task_of(row)))
     app.notify(f"changed {', '.join(safe(name) for name, *_ in pairs)} of {named(rows)}")
+
+
+async def debug(app: Cockpit, image: str) -> None:
+    """Open a shell in a container of this image beside a container of the chosen job."""
+    from cockpit.tui.controllers.jobs import enter
+
+    (row, *_) = app.selection.chosen_rows()
+    await enter(app, await app.backend.job(row.id), image=image.strip())
 
 
 async def submit_file(app: Cockpit, typed: str) -> None:

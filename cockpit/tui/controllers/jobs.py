@@ -240,8 +240,9 @@ async def shell(app: Cockpit) -> None:
     await enter(app, await app.backend.job(row.id))
 
 
-async def enter(app: Cockpit, detail: JobDetail) -> None:
-    """Give the terminal to a shell in a container of this job until the shell ends.
+async def enter(app: Cockpit, detail: JobDetail, *, image: str = "") -> None:
+    """Give the terminal to a shell in a container of this job until the shell ends. `image`: in a container of this
+    image beside that one; empty: in the container itself.
 
     Raises `CockpitError` where the application has no terminal.
     """
@@ -253,7 +254,9 @@ async def enter(app: Cockpit, detail: JobDetail) -> None:
     if rank is None:
         return
     size, term = app.size, os.environ.get("TERM", "xterm-256color")
-    request = ShellRequest(job=row.id, rank=rank, terminal=True, rows=size.height, columns=size.width, term=term)
+    request = ShellRequest(
+        job=row.id, rank=rank, terminal=True, rows=size.height, columns=size.width, term=term, image=image
+    )
     session = await app.backend.open_shell(request)
     notice = "\n".join(entry_lines(detail, rank, session.notice, app.state.context()))
     # The event loop waits while the shell has the terminal: nothing may be drawn, and no key be read by both.

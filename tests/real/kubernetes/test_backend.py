@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.backend import KubernetesBackend
+from cockpit.backends.kubernetes.wire import exec as exec_module
 from cockpit.backends.kubernetes.wire.api import Api
 from cockpit.backends.kubernetes.wire.connection import Connection
 from cockpit.errors import RequestRefused
@@ -174,6 +175,26 @@ async def test_a_command_runs_in_a_real_pod_between_pipes(cluster: RealKubernete
 
 
 @pytest.mark.req("KU-09")
+async def test_a_command_runs_on_a_server_that_knows_only_the_older_protocol(
+    cluster: RealKubernetes, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exec_module, "PROTOCOLS", ("v4.channel.k8s.io",))
+    create_pod(cluster.admin, namespace, real_pod("open", "sleep", "600", cards=1))
+    async with cockpit_of(cluster, ALICE, namespace) as backend:
+        row = await until(backend, "open", lambda row: row.state is JobState.RUNNING)
+        command = ("sh", "-c", "head -c 6; echo done >&2; exit 7")
+        shell = await backend.open_shell(ShellRequest(job=row.id, command=command))
+        assert shell.pipe_fds is not None
+        stdin, stdout, stderr = shell.pipe_fds
+        os.write(stdin, b"typed\n")
+        out, err = await asyncio.gather(asyncio.to_thread(read_all, stdout), asyncio.to_thread(read_all, stderr))
+        assert (out, err) == (b"typed\n", b"done\n")
+        assert await asyncio.to_thread(shell.exit_code) == 7
+        for fd in (stdin, stdout, stderr, shell.control_fd):
+            os.close(fd)
+
+
+@pytest.mark.req("KU-09")
 async def test_a_terminal_has_the_users_size_and_ends_with_the_shell(cluster: RealKubernetes, namespace: str) -> None:
     create_pod(cluster.admin, namespace, real_pod("open", "sleep", "600", cards=1))
     async with cockpit_of(cluster, ALICE, namespace) as backend:
@@ -257,3 +278,36 @@ async def test_a_failed_container_is_held_entered_extended_and_let_end(cluster: 
         over = await until(backend, "fails", lambda row: row.held_until is None and row.state is JobState.ERROR)
         assert over.exit_code == 3
         assert await backend.holds() == []
+
+
+@pytest.mark.req("KU-09")
+async def test_a_shell_opens_in_a_container_of_another_image_beside_a_pods_own(
+    cluster: RealKubernetes, namespace: str
+) -> None:
+    # An image of which no shell is known: its only process is `sleep`.
+    path = create_pod(cluster.admin, namespace, real_pod("open", "sleep", "600", cards=1))
+    async with cockpit_of(cluster, ADMIN, namespace) as backend:
+        row = await until(backend, "open", lambda row: row.state is JobState.RUNNING)
+
+        async def run(*command: str) -> tuple[bytes, int]:
+            shell = await backend.open_shell(ShellRequest(job=row.id, command=command, image="debug:1"))
+            assert "its files are below /proc/1/root" in shell.notice
+            assert shell.pipe_fds is not None
+            os.close(shell.pipe_fds[0])
+            printed = await asyncio.to_thread(read_all, shell.pipe_fds[1])
+            code = await asyncio.to_thread(shell.exit_code)
+            for fd in (*shell.pipe_fds[1:], shell.control_fd):
+                os.close(fd)
+            return printed, code
+
+        # Its processes are those of the pod's container.
+        assert await run("cat", "/proc/1/cmdline") == (b"sleep\x00600\x00", 0)
+        assert await run("sh", "-c", "exit 5") == (b"", 5)
+        (container,) = cluster.admin.get(path)["spec"]["ephemeralContainers"]
+        assert (container["image"], container["targetContainerName"]) == ("debug:1", "main")
+    async with cockpit_of(cluster, ALICE, namespace) as backend:
+        # The usual roles of namespaces lack this right.
+        await backend.jobs()
+        with pytest.raises(RequestRefused, match=r"refuses a debug container: .*cannot patch resource") as refused:
+            await backend.open_shell(ShellRequest(job=row.id, image="debug:2"))
+        assert refused.value.refusal.kind is RefusalKind.DENIED

@@ -27,6 +27,8 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 30.0
+HEARTBEAT_SECONDS = 30.0
+"""How often a WebSocket is pinged: the kubelet cuts an idle one (streamingConnectionIdleTimeout, 4 h)."""
 PATIENCE_SECONDS = 20.0
 """Longest time that a request is repeated while the server says that it is busy."""
 _LONGEST_WAIT_SECONDS = 10.0
@@ -108,8 +110,7 @@ class Api:
                 connected.url(path, query),
                 headers=connected.headers(JSON),
                 protocols=tuple(protocols),
-                # The kubelet cuts an idle stream (streamingConnectionIdleTimeout, 4 h), which pings prevent.
-                heartbeat=30.0,
+                heartbeat=HEARTBEAT_SECONDS,
                 max_msg_size=0,
                 **connected.options,
             )
