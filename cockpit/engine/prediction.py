@@ -26,6 +26,7 @@ from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING
 from cockpit.model.reasons import DependencyNever, Explanation, NoEligibleNode, NotEvaluated, WaitsForJob
 from cockpit.model.refusal import Refusal
+from cockpit.model.spec import NO_LIMIT_SECONDS
 from cockpit.sched.explain import NEVER, reasons_of
 from cockpit.sched.forecast.named_bounds import named_bounds
 from cockpit.sched.forecast.whatif import candidates
@@ -194,8 +195,9 @@ def unavailable(nodes: Mapping[NodeName, Node], reason: Reason | None) -> tuple[
 
 def condition_of(job: Job) -> Condition:
     """Return what a user needs to know of a job that another depends on: its state, and when its time limit ends it."""
-    runs = job.attempt is not None and job.state in OCCUPYING
-    ends_by = job.attempt.counts_from + 1000 * job.spec.time_limit_seconds if runs and job.attempt is not None else None
+    limit, attempt = job.spec.time_limit_seconds, job.attempt
+    has_end = job.state in OCCUPYING and limit < NO_LIMIT_SECONDS
+    ends_by = attempt.counts_from + 1000 * limit if has_end and attempt is not None else None
     return Condition(job.id, job.spec.name, job.state, Millis(ends_by) if ends_by is not None else None, job.shown_id)
 
 

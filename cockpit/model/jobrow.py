@@ -14,7 +14,7 @@ from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import OCCUPYING, ArrayTask, JobState
 from cockpit.model.reasons import Reason
-from cockpit.model.spec import Access, JobKind
+from cockpit.model.spec import NO_LIMIT_SECONDS, Access, JobKind
 from cockpit.model.staging import Progress
 
 
@@ -49,6 +49,7 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     card_models: tuple[str, ...]
     placed_on: tuple[NodeName, ...]
     time_limit_seconds: int
+    """How long it may run; `NO_LIMIT_SECONDS`: as long as it needs."""
     reason: Reason | None
     """Why the job is queued or suspended; None: it is neither, or the reason is not known."""
     command: str
@@ -111,6 +112,10 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Of an elastic job: the number of workers that were asked to end, and when the first is killed; None: none."""
     alert: Alert | None = None
     """The last alert about it; None: there was none."""
+
+    @property
+    def has_time_limit(self) -> bool:
+        return self.time_limit_seconds < NO_LIMIT_SECONDS
 
     @property
     def queued(self) -> bool:

@@ -20,6 +20,8 @@ WHOLE_CARD = 1000
 """Thousandths of a card: `card_milli` of one whole card."""
 
 DAY_SECONDS = 86_400
+NO_LIMIT_SECONDS = 3660 * DAY_SECONDS
+"""The largest time limit, which stands for none: a job of another scheduler's cluster may run as long as it needs."""
 DEFAULT_GRACE_SECONDS = 30
 
 

@@ -332,7 +332,7 @@ def _job(job: JobRow, context: Context) -> Line:
     elapsed = elapsed_seconds(job, context)
     if elapsed is None:
         return line(f"{id_text(job)} {safe(job.name)}  ", state)
-    ran = f"  {units.duration(elapsed)} of {units.duration(job.time_limit_seconds)}"
+    ran = f"  {units.duration(elapsed)} of {units.limit(job.time_limit_seconds)}"
     return line(f"{id_text(job)} {safe(job.name)}  ", state, ran)
 
 

@@ -19,9 +19,9 @@ from cockpit.present.units import size
 TAB = 8
 
 
-def left_out_line(amount: int) -> str:
-    """Return the line that replaces `amount` bytes that the log's limit left out."""
-    return f"… {size(amount)} left out (log_limit) …"
+def left_out_line(amount: int, why: str = "log_limit") -> str:
+    """Return the line that replaces `amount` bytes of a log. `why`: what left them out, by default the log's limit."""
+    return f"… {size(amount)} left out ({why}) …"
 
 
 def log_lines(text: str) -> list[str]:

@@ -175,6 +175,6 @@ def _job(job: JobRow, context: Context) -> tuple[str, ...]:
         str(job.cpus),
         units.memory(job.memory_mib),
         str(units.cards(job.card_milli)),
-        f"{ran}/{units.duration(job.time_limit_seconds)}",
+        f"{ran}/{units.limit(job.time_limit_seconds)}",
         safe(job.name),
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from cockpit.model.spec import WHOLE_CARD
+from cockpit.model.spec import NO_LIMIT_SECONDS, WHOLE_CARD
 
 MINUTE: Final = 60
 HOUR: Final = 3600
@@ -16,6 +16,11 @@ _SECONDS_LEFT: Final = [f":{seconds:02}" for seconds in range(60)]
 
 FULL, HALF = "━", "╸"
 """Signs of a bar's full and half cells, of the same height as the dots after them."""
+
+
+def limit(seconds: int) -> str:
+    """Return a time limit as `duration` does, or `no limit`."""
+    return duration(seconds) if seconds < NO_LIMIT_SECONDS else "no limit"
 
 
 def duration(seconds: int) -> str:

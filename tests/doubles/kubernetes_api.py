@@ -235,7 +235,10 @@ class FakeApi:
         return web.json_response({"kind": "APIResourceList", "groupVersion": version, "resources": resources})
 
     def _created(self, path: str, content: Object, *, is_dry: bool) -> web.Response:
-        name = content["metadata"]["name"]
+        given = content["metadata"]
+        # Of a name that the server is to complete, it adds five characters.
+        name = given.get("name") or f"{given['generateName']}{uuid4().hex[:5]}"
+        content = {**content, "metadata": {**given, "name": name}}
         if _key(path, name) in self._objects:
             return _refusal(409, "AlreadyExists", f'{_resource(path)} "{name}" already exists')
         return web.json_response(content if is_dry else self.create(path, content), status=201)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import msgspec
 
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.spec import Access
+from cockpit.model.spec import NO_LIMIT_SECONDS, Access
 from tests.doubles.samples import HOUR, MINUTE, NOW
 
 MOMENTS = (-50 * HOUR, -3 * HOUR, -50 * MINUTE, -42_000, 35 * MINUTE, 9 * HOUR, 60 * HOUR)
@@ -29,6 +29,7 @@ AMOUNTS: dict[str, tuple[int, ...]] = {
 """Integers by the end of their field's name."""
 WORDS: dict[str, tuple[Any, ...]] = {
     "JobRow.access": (None, Access.RW, Access.RO),
+    "JobRow.time_limit_seconds": (NO_LIMIT_SECONDS, 42, 760, 28_800, 500_000),
     "AccountRow.depth": (0, 1, 2),
     "QueueRow.level": (0, 1, 2),
     "Slow.e2e_ms": (4.0, 10.0),

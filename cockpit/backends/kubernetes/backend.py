@@ -36,6 +36,7 @@ from cockpit.backends.kubernetes.priority_classes import PriorityClasses
 from cockpit.backends.kubernetes.quota_acts import QuotaActs
 from cockpit.backends.kubernetes.quota_view import QuotaView
 from cockpit.backends.kubernetes.replicas import Replicas
+from cockpit.backends.kubernetes.requeueing import Requeuer
 from cockpit.backends.kubernetes.resources import DEVICES, PODS
 from cockpit.backends.kubernetes.session import Changes, Session
 from cockpit.backends.kubernetes.submitting import job_of, manifest_of
@@ -92,6 +93,8 @@ class ContextOptions(NamedTuple):
     """The file of what was seen of jobs; None: it is forgotten when cockpit ends."""
     namespaces: tuple[str, ...] = ()
     """The namespaces that are read; empty: all that the user may list."""
+    manifests: Path | None = None
+    """The folder for manifests of jobs that are being created once more; None: that for temporary files."""
 
 
 DEFAULT_OPTIONS = ContextOptions()
@@ -111,7 +114,7 @@ class KubernetesBackend(Asking, LiveBackend):
         options: ContextOptions = DEFAULT_OPTIONS,
     ) -> None:
         """`connect`: makes a connection; each event loop has its own. `namespace`: that of the kubeconfig's context."""
-        history, namespaces = options
+        history, namespaces = options.history, options.namespaces
         # A job is submitted to the context's namespace, but to none that is not shown.
         namespace = namespace if not namespaces or namespace in namespaces else namespaces[0]
         self._name, self._clock, self.user = name, clock, user
@@ -134,6 +137,7 @@ class KubernetesBackend(Asking, LiveBackend):
         editor = JobEditor(writer, dialects, self._classes, lambda: self._inventory.cards)
         quota = QuotaActs(api, writer)
         self._acts = Acts(writer, dialects, editor, quota, self._list.numbers, self._found, namespace)
+        self._requeuer = Requeuer(api, writer, self._inventory, self._acts.queue, options.manifests)
         self._replicas = Replicas(api, connect, self._holds, self._job)
         self._admissions = KueueAdmissions(api, self._list)
 
@@ -367,6 +371,9 @@ class KubernetesBackend(Asking, LiveBackend):
         if isinstance(args, messages.ExtendArgs):
             until = await self._holds.extend(self._found(JobId(args.job))[1], args.seconds)
             return msgspec.convert(messages.HeldUntil(until), answer, from_attributes=True)
+        if op == "requeue" and isinstance(args, messages.JobArgs):
+            await self._requeuer.requeue(JobId(args.job), *self._found(JobId(args.job)))
+            return msgspec.convert(None, answer)
         if op == "end_hold" and isinstance(args, messages.JobArgs):
             await self._holds.end(self._found(JobId(args.job))[1])
             return msgspec.convert(None, answer)

@@ -17,7 +17,6 @@ NO_WEIGHTS = "Kubernetes has no priority weights: a job's priority is the number
 CAPABILITIES = Capabilities(
     {
         "accounts": _NO_ACCOUNTS,
-        "requeue": _NOT_YET,
         "unblock": "Jobs on Kubernetes have no block lists.",
         "change_accounts": _NO_ACCOUNTS,
         "set_weights": NO_WEIGHTS,

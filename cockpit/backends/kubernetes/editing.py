@@ -21,7 +21,7 @@ from cockpit.backends.kubernetes.writing import Decide, ObjectWriter, RawObject,
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.job import ENDED
 from cockpit.model.refusal import RefusalKind
-from cockpit.model.spec import JobSpec
+from cockpit.model.spec import NO_LIMIT_SECONDS, JobSpec
 
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.mapping.cards.view import ClusterCards
@@ -155,7 +155,7 @@ def _with_limit(fields: Mapping[str, Any], job: KubeJob, number: JobId, seconds:
         )
         refuse(message, RefusalKind.CONFLICT)
     # Of a bare pod the server takes lower values only (core/v1 PodSpec, activeDeadlineSeconds).
-    limit = {_DEADLINE: seconds + added_seconds(job.meta)}
+    limit = {_DEADLINE: seconds + added_seconds(job.meta) if seconds < NO_LIMIT_SECONDS else None}
     return {"spec": limit if _DEADLINE in fields["spec"] else {_POLICY: limit}}
 
 

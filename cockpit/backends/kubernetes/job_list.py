@@ -46,7 +46,7 @@ class JobList:
     def __init__(self, inventory: Inventory, shown: Callable[[KubeJob, JobRow], JobRow], clock: Timekeeper) -> None:
         """`shown`: returns the row with what is known of the job beside its objects, such as that it is held."""
         self._inventory, self._shown, self._clock = inventory, shown, clock
-        self.numbers = JobNumbers()
+        self.numbers = JobNumbers(lambda uid: inventory.resource(uid) is not None)
         self.version = 0
         """Grows whenever a row changes."""
         self.jobs: dict[JobId, KubeJob] = {}

@@ -1,7 +1,8 @@
 """Logs of pods by byte offsets.
 
 Kubernetes has no offsets: a log is read from its beginning or from its last lines. So each log that is read is
-copied into a temporary file, and followed there until the container ends or the cockpit does.
+copied into a temporary file, and followed there until the container ends or the cockpit does. Of a log that grows
+beyond a bound the older half of the copy is dropped.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 from cockpit.backends.kubernetes.resources import PODS
 from cockpit.errors import CockpitError
 from cockpit.model.asking import LogChunk
+from cockpit.present.log_lines import left_out_line
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -25,14 +27,19 @@ FIRST_SECONDS = 2.0
 """How long a reader waits at first for the part of a running container's log that exists already."""
 MOST_LOGS = 8
 """Most logs that are copied at the same time; the one that was not read for longest is dropped."""
+MOST_BYTES = 64 << 20
+"""Largest copy of one log. Then its older half is dropped."""
 
 
 class _Copy:
     """The copy of one container's log."""
 
     def __init__(self) -> None:
-        self.file: IO[bytes] = tempfile.TemporaryFile(prefix="cockpit-log-")  # noqa: SIM115 - closed by `drop`
+        self.file = _temporary()
+        self.first = 0
+        """Offset of the first byte that is still there."""
         self.size = 0
+        """Bytes that have come, those that were dropped included."""
         self.ended = False
         self.failure: CockpitError | None = None
         self.grown = asyncio.Event()
@@ -42,15 +49,25 @@ class _Copy:
         self.file.seek(0, 2)
         self.file.write(data)
         self.size += len(data)
+        if self.size - self.first > MOST_BYTES:
+            self._halve()
         self._wake()
 
     def end(self, failure: CockpitError | None = None) -> None:
         self.ended, self.failure = True, failure
         self._wake()
 
-    def piece(self, start: int, limit: int) -> bytes:
-        self.file.seek(start)
-        return self.file.read(limit)
+    def piece(self, start: int, limit: int) -> LogChunk:
+        """Return the bytes from `start` on.
+
+        In the place of the last of those that were dropped a line says how many they are, so that offsets stay.
+        """
+        line = f"{left_out_line(self.first - start, 'kubectl logs has them')}\n".encode() if start < self.first else b""
+        at = max(start, self.first - len(line))
+        skipped = max(start, self.first)
+        self.file.seek(skipped - self.first)
+        data = line[len(line) - (skipped - at) :] + self.file.read(limit)
+        return LogChunk(data, at, ended=self.ended and at + len(data) >= self.size, left_out=at - start)
 
     async def wait(self) -> None:
         """Wait for the next growth or the end."""
@@ -62,10 +79,24 @@ class _Copy:
             self.task.cancel()
         self.file.close()
 
+    def _halve(self) -> None:
+        self.file.seek(-(MOST_BYTES // 2), 2)
+        # From the next whole line on, if there is one.
+        tail = self.file.read()
+        kept = tail.partition(b"\n")[2] or tail
+        self.file.close()
+        self.file = _temporary()
+        self.file.write(kept)
+        self.first = self.size - len(kept)
+
     def _wake(self) -> None:
         # Wakes those who wait now; the next ones wait for an event of their own.
         self.grown.set()
         self.grown = asyncio.Event()
+
+
+def _temporary() -> IO[bytes]:
+    return tempfile.TemporaryFile(prefix="cockpit-log-")
 
 
 class PodLogs:
@@ -94,8 +125,9 @@ class PodLogs:
         if copy.failure is not None and not copy.size:
             self._forget(copy)
             raise copy.failure
-        data = copy.piece(start, limit) if start < copy.size else b""
-        return LogChunk(data, start, ended=copy.ended and start + len(data) >= copy.size)
+        if start >= copy.size:
+            return LogChunk(b"", start, ended=copy.ended)
+        return copy.piece(start, limit)
 
     async def close(self) -> None:
         await self._tasks.cancel_all()

@@ -19,7 +19,8 @@ def open_context(
 ) -> KubernetesBackend:
     """Open a context. Raises `CockpitError` where the kubeconfig has no such context.
 
-    `seen`: the folder for what was seen of jobs; None: it is forgotten when cockpit ends. `namespaces`: those that are
+    `seen`: the folder for what was seen of jobs, beside which manifests of requeued jobs are; None: it is forgotten
+    when cockpit ends. `namespaces`: those that are
     read; empty: all that the user may list.
     """
     context = context_named(name, env)
@@ -30,5 +31,6 @@ def open_context(
 
     chance = Random()  # noqa: S311 - spreads retries over time
     history = history_file(seen, name, f"{context.server} {context.user}") if seen is not None else None
-    options = ContextOptions(history, namespaces)
+    manifests = seen.parent / "requeued" if seen is not None else None
+    options = ContextOptions(history, namespaces, manifests)
     return KubernetesBackend(name, connect, context.namespace, clock, chance, context.user, options)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -118,20 +117,24 @@ class ObjectWriter:
 
     async def until_seen(self, *written: ObjectMeta) -> None:
         """Wait until these versions of objects have arrived by the watches, so that the next question knows them."""
-        await self._until(lambda: all(map(self._is_seen, written)))
+        await self.until(lambda: all(map(self._is_seen, written)))
 
     async def until_other(self, meta: ObjectMeta) -> None:
         """Wait until the watches have an object in another version than this, or not any more."""
-        await self._until(lambda: self._inventory.version(meta) != meta.resource_version)
+        await self.until(lambda: self._inventory.version(meta) != meta.resource_version)
 
-    async def _until(self, is_so: Callable[[], bool]) -> None:
-        # Where the watches are broken the change was made all the same, and the list says that it is old.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(SEEN_SECONDS):
+    async def until(self, is_so: Callable[[], bool], seconds: float = SEEN_SECONDS) -> bool:
+        """Wait until the copy of the cluster is so; return False where it is not after this time."""
+        try:
+            async with asyncio.timeout(seconds):
                 seen = self._changes.count
                 while not is_so():
                     await self._changes.after(seen)
                     seen = self._changes.count
+        # Where the watches are broken a change was made all the same, and the list says that it is old.
+        except TimeoutError:
+            return False
+        return True
 
     def _is_seen(self, written: ObjectMeta) -> bool:
         version = self._inventory.version(written)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.pods import read_container, read_name, read_template, take_labels
-from cockpit.formats.foreign.podwriting import container_of, metadata_of, run_policy, template_of
+from cockpit.formats.foreign.podwriting import container_of, deadline_of, metadata_of, run_policy, template_of
 from cockpit.formats.foreign.pytorchjob import GIVEN, take_torchrun
 from cockpit.formats.foreign.roles import PER_POOL, Role, merge, pools_of, read_policy, read_roles
 from cockpit.formats.foreign.torchrun import without_nodes
@@ -82,7 +82,7 @@ def _take_completions(spec: dict[str, Any], draft: Draft) -> None:
 def write_job(spec: JobSpec) -> dict[str, Any]:
     """Return the manifest of a Job (batch/v1)."""
     body: dict[str, Any] = {
-        "activeDeadlineSeconds": spec.time_limit_seconds,
+        **deadline_of(spec),
         "backoffLimit": spec.restart.max_restarts if spec.restart is not None else 0,
     }
     if spec.hold:
@@ -187,7 +187,7 @@ def write_train_job(spec: JobSpec) -> dict[str, Any]:
     body: dict[str, Any] = {
         "runtimeRef": {"name": runtime},
         "trainer": {**container, **trainer},
-        "activeDeadlineSeconds": spec.time_limit_seconds,
+        **deadline_of(spec),
     }
     if spec.hold:
         body["suspend"] = True

@@ -11,7 +11,7 @@ from cockpit.formats.foreign.pods import BEST_EFFORT, HOSTNAME
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
 from cockpit.launch.command import ENTRYPOINT
 from cockpit.model.image import HOST
-from cockpit.model.spec import DEFAULT_GRACE_SECONDS, PriorityWord
+from cockpit.model.spec import DEFAULT_GRACE_SECONDS, NO_LIMIT_SECONDS, PriorityWord
 
 if TYPE_CHECKING:
     from cockpit.model.labels import Toleration
@@ -26,9 +26,15 @@ def metadata_of(spec: JobSpec) -> dict[str, Any]:
     return metadata | ({"labels": dict(spec.labels)} if spec.labels else {})
 
 
+def deadline_of(spec: JobSpec) -> dict[str, int]:
+    """Return the field of the time limit; none for a job without a limit."""
+    seconds = spec.time_limit_seconds
+    return {"activeDeadlineSeconds": seconds} if seconds < NO_LIMIT_SECONDS else {}
+
+
 def run_policy(spec: JobSpec) -> dict[str, Any]:
     """Return the run policy of the training operator."""
-    policy: dict[str, Any] = {"activeDeadlineSeconds": spec.time_limit_seconds}
+    policy: dict[str, Any] = {**deadline_of(spec)}
     if spec.elastic is not None:
         policy["backoffLimit"] = spec.elastic.backoff_limit
     elif spec.restart is not None:

@@ -14,7 +14,7 @@ from cockpit.formats.foreign.draft import Draft, runnable
 from cockpit.formats.foreign.kubeargs import escape, expand_references
 from cockpit.formats.foreign.kubernetes_jobs import take_slots
 from cockpit.formats.foreign.pods import read_name
-from cockpit.formats.foreign.podwriting import metadata_of, template_of
+from cockpit.formats.foreign.podwriting import deadline_of, metadata_of, template_of
 from cockpit.formats.foreign.roles import Role, read_roles
 from cockpit.formats.foreign.torchrun import without_nodes
 from cockpit.launch.command import ENTRYPOINT
@@ -179,7 +179,7 @@ def _launcher_template(spec: JobSpec, elastic: Elastic) -> dict[str, Any]:
         container["command"] = [*_SHELL, escape(text)]
     container["env"] = [*container.get("env", ()), *({"name": name, "value": str(n)} for name, n in given.items())]
     # The job itself has no time limit.
-    pod["activeDeadlineSeconds"] = spec.time_limit_seconds
+    pod |= deadline_of(spec)
     return template
 
 

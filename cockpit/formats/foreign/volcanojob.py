@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.podresources import take_folder
 from cockpit.formats.foreign.pods import read_name, take_priority_class, take_queue
-from cockpit.formats.foreign.podwriting import metadata_of, template_of
+from cockpit.formats.foreign.podwriting import deadline_of, metadata_of, template_of
 from cockpit.formats.foreign.pytorchjob import GIVEN, take_torchrun
 from cockpit.formats.foreign.roles import Role, merge, read_roles
 from cockpit.formats.foreign.torchrun import without_nodes
@@ -188,7 +188,7 @@ def _written_tasks(spec: JobSpec) -> list[dict[str, Any]]:
     """Return the tasks of a job, by its mode."""
     template = template_of(spec, "main", GIVEN, command=without_nodes(spec.command))
     # A Job of Volcano has no time limit of its own, so each pod gets it.
-    template["spec"]["activeDeadlineSeconds"] = spec.time_limit_seconds
+    template["spec"] |= deadline_of(spec)
     if spec.mode in LAUNCHED_BY_FIRST:
         # A copy down to the container, whose command is removed: the launcher has the same template.
         waiting = {**template, "spec": {**template["spec"], "containers": [dict(template["spec"]["containers"][0])]}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cockpit.model.spec import DAY_SECONDS, MOST_HELPERS
+from cockpit.model.spec import DAY_SECONDS, MOST_HELPERS, NO_LIMIT_SECONDS
 from cockpit.model.text import visible
 
 
@@ -30,7 +30,7 @@ CPUS = Bounds(1, 65_536)
 MEMORY_MIB = Bounds(1, 1 << 30, " MiB")
 CARDS = Bounds(0, 1024)
 # Ten years
-TIME_LIMIT_SECONDS = Bounds(1, 3660 * DAY_SECONDS, " s")
+TIME_LIMIT_SECONDS = Bounds(1, NO_LIMIT_SECONDS, " s")
 GRACE_SECONDS = Bounds(0, DAY_SECONDS, " s")
 WAIT_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
 PRICE_MILLI = Bounds(0, 1_000_000_000)

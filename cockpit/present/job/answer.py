@@ -279,8 +279,8 @@ def _asks(row: JobRow) -> Line:
     nodes = units.counted(row.nodes, "node") if row.workers is None else units.counted(row.nodes, "worker")
     # A request without CPUs is best effort: it lives on what others leave.
     each = f"{units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}" if row.cpus else BEST_EFFORT
-    limit = Span(f" for {units.spoken(row.time_limit_seconds)} at most", MUTED)
-    return line(Span(f"{INDENT}asks for ", MUTED), f"{nodes}, {each}{cards}", limit)
+    limit = f" for {units.spoken(row.time_limit_seconds)} at most" if row.has_time_limit else " without a time limit"
+    return line(Span(f"{INDENT}asks for ", MUTED), f"{nodes}, {each}{cards}", Span(limit, MUTED))
 
 
 def _occupying(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iterator[Line]:
@@ -297,7 +297,7 @@ def _occupying(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> It
     sentence = why(row, context) or words.get(row.state, str(row.state))
     started = row.started_at
     # A suspended job's limit does not run, so that its end is not known.
-    ends = started is not None and row.state is not JobState.SUSPENDED
+    ends = started is not None and row.state is not JobState.SUSPENDED and row.has_time_limit
     end = clock(_ends_by(row), context.now, context.zone) if ends else ""
     right = line(Span("ends by ", MUTED), Span(end, STRONG)) if end else ()
     yield _head(row, sentence, STRONG, right, panel)
@@ -325,6 +325,9 @@ def _progress(row: JobRow, context: Context) -> Line:
         filled = bar(row.staged.done / row.staged.total, PROGRESS_COLUMNS, str(row.state))
         return (Span(f"{INDENT}{copied_percent(row.staged)} "), *filled)
     elapsed, limit = elapsed_seconds(row, context) or 0, row.time_limit_seconds
+    if not row.has_time_limit:
+        gone = units.spoken(elapsed // 60 * 60) if elapsed >= 60 else "just started"
+        return line(Span(f"{INDENT}{gone}"), Span(", without a time limit", MUTED))
     # Less than a minute is said as one.
     left = units.spoken(max(limit - elapsed, 0) // 60 * 60 or 60)
     gone = units.spoken(elapsed // 60 * 60) if elapsed >= 60 else "just started"

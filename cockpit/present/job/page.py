@@ -267,7 +267,7 @@ def _times(detail: JobDetail, context: Context) -> str:
     if row.ended_at is not None:
         parts.append(f"ended {clock(row.ended_at, context.now, context.zone)}")
     elapsed = elapsed_seconds(row, context)
-    limit = units.duration(row.time_limit_seconds)
+    limit = units.limit(row.time_limit_seconds)
     parts.append(f"limit {limit}" if elapsed is None else f"{units.duration(elapsed)} of {limit}")
     return " · ".join(parts)
 

@@ -100,6 +100,9 @@ def _time(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     if elapsed is None:
         return
     limit = row.time_limit_seconds
+    if not row.has_time_limit:
+        yield line(Span(f"{INDENT}{'time':<{LABEL}}", MUTED), units.duration(elapsed))
+        return
     filled = bar(elapsed / limit, BAR_COLUMNS, str(row.state))
     label = Span(f"{INDENT}{'time':<{LABEL}}", MUTED)
     share = Span(f" of {units.duration(limit)}, {min(elapsed * 100 // limit, 100)} %", MUTED)

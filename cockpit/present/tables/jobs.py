@@ -98,7 +98,7 @@ def _cards_cell(row: JobRow, context: Context) -> Line:
 def _time_cell(row: JobRow, context: Context) -> Line:
     """Return the cell with the elapsed time, its part of the time limit as a bar, and the limit. For several tasks: how
     many have ended, in place of the elapsed time."""
-    limit = Span(f" / {coarse(row.time_limit_seconds):>5}", MUTED)
+    limit = Span(f" / {coarse(row.time_limit_seconds) if row.has_time_limit else NOTHING:>5}", MUTED)
     # Several tasks have no common run time.
     if (tasks := progress(row)) is not None:
         ended, count = tasks
@@ -110,6 +110,8 @@ def _time_cell(row: JobRow, context: Context) -> Line:
         return line(Span(" " * (TIME_COLUMNS + 1 + BAR_COLUMNS)), limit)
     if row.ended_at is not None:
         return line(Span(f"{coarse(elapsed):>{TIME_COLUMNS}} {'':{BAR_COLUMNS}}", MUTED), limit)
+    if not row.has_time_limit:
+        return line(Span(f"{coarse(elapsed):>{TIME_COLUMNS}} {'':{BAR_COLUMNS}}"), limit)
     return (
         Span(f"{coarse(elapsed):>{TIME_COLUMNS}} "),
         *bar(elapsed / row.time_limit_seconds, BAR_COLUMNS, str(row.state)),
@@ -278,8 +280,10 @@ JOBS: Final = TableView(
         Column(
             "time_limit_seconds",
             "LIMIT",
-            "How long it may run",
+            "How long it may run; nothing where it has no limit",
             ValueKind.SECONDS,
+            derive=lambda row, _: row.time_limit_seconds if row.has_time_limit else None,
+            nullable=True,
             aliases=("limit", "time_limit"),
             spare=True,
         ),

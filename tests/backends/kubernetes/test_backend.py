@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from cockpit.backends.base import Connection as ConnectionState
 from cockpit.backends.base import JobsDelta, Phase
-from cockpit.backends.kubernetes import session
+from cockpit.backends.kubernetes import logs, session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.backends.kubernetes.wire import reflector
 from cockpit.backends.kubernetes.wire.api import Api
@@ -322,6 +323,27 @@ async def test_a_log_is_read_by_offsets_and_both_streams_are_one(backend: Kubern
     assert await read(8) == (b"three\n", 8, True)
     assert await read(0, stream=LogStream.STDERR) == (b"", 0, True)
     assert [each for each in server.requests if "/log" in each] == [f"GET {PODS}/alone/log?container=main&follow=true"]
+
+
+@pytest.mark.req("KU-07")
+async def test_the_copy_of_a_long_log_is_bounded_and_says_what_it_left_out(
+    backend: KubernetesBackend, server: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "MOST_BYTES", 1000)
+    whole = b"".join(b"line %03d\n" % number for number in range(300))
+    server.create(PODS, a_pod(None, "alone", spec={"nodeName": "n1"}, status={"phase": "Failed"}))
+    job = await the_job(backend)
+    server.answer_next(f"GET {PODS}/alone/log", Reply(body=whole))
+    last = await backend.logs(LogRequest(job=job, offset=-9, limit=100, wait=True))
+    assert (last.data, last.offset, last.ended) == (b"line 299\n", len(whole) - 9, True)
+    (copy,) = backend._replicas._logs._copies.values()
+    assert os.fstat(copy.file.fileno()).st_size <= 1000
+    chunk = await backend.logs(LogRequest(job=job, offset=0, limit=10_000, wait=True))
+    said, _, rest = chunk.data.partition(b"\n")
+    assert b"left out" in said
+    assert whole.endswith(rest)
+    assert rest.startswith(b"line ")
+    assert (chunk.offset + len(chunk.data), chunk.offset - chunk.left_out) == (len(whole), 0)
 
 
 @pytest.mark.req("KU-07")

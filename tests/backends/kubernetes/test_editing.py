@@ -16,7 +16,7 @@ from cockpit.backends.kubernetes.writing import merge_patch
 from cockpit.errors import MayBeAccepted, RequestRefused
 from cockpit.model.asking import SiteFactor, WantedLimit
 from cockpit.model.ids import JobId
-from cockpit.model.spec import JobSpec, PriorityWord
+from cockpit.model.spec import NO_LIMIT_SECONDS, JobSpec, PriorityWord
 from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.objects import a_template, merged
 from tests.doubles.kubernetes_api import FakeApi, Reply
@@ -86,9 +86,12 @@ async def test_a_change_is_decided_anew_when_somebody_else_was_faster(
         server.answer_next(f"PATCH {PYTORCH}/train", conflict)
     with pytest.raises(RequestRefused, match="the object has been modified"):
         await backend.set_time_limit(job, WantedLimit(60, beside=True))
+    # The largest limit stands for none.
+    await backend.set_time_limit(job, WantedLimit(NO_LIMIT_SECONDS))
+    assert "activeDeadlineSeconds" not in server.object(f"{PYTORCH}/train")["spec"]["runPolicy"]
     server.answer_next(f"PATCH {PYTORCH}/train", Reply(body=b"{}", cut=0))
     with pytest.raises(MayBeAccepted):
-        await backend.set_time_limit(job, WantedLimit(60, beside=True))
+        await backend.set_time_limit(job, WantedLimit(60))
 
 
 @pytest.mark.req("KU-07")

@@ -30,7 +30,7 @@ from cockpit.model.reasons import (
     WaitsForJob,
     WouldDelay,
 )
-from cockpit.model.spec import NodeSpec
+from cockpit.model.spec import NO_LIMIT_SECONDS, NodeSpec
 from tests.backends.slurm.test_values import a_record
 from tests.builders import a_card, a_node
 
@@ -104,7 +104,7 @@ def test_shards_of_a_cluster_without_shards_are_no_cards() -> None:
         ({"STDOUT": "N/A", "WorkDir": "/w"}, "output", "/w"),
         ({"NumNodes": "0"}, "nodes", 1),
         ({"NumNodes": "3-4"}, "nodes", 3),
-        ({"TimeLimit": "UNLIMITED"}, "time_limit_seconds", jobparts.NO_LIMIT_SECONDS),
+        ({"TimeLimit": "UNLIMITED"}, "time_limit_seconds", NO_LIMIT_SECONDS),
         ({"Nice": "-7"}, "nice", -7),
         ({"Nice": "N/A"}, "nice", 0),
         ({"QOS": "(null)"}, "qos", None),

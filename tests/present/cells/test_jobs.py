@@ -10,6 +10,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held
+from cockpit.model.spec import NO_LIMIT_SECONDS
 from cockpit.present.columns import GAP, Context
 from cockpit.present.folding import folded
 from cockpit.present.spans import Line, fitted, line_width
@@ -101,10 +102,12 @@ def test_time_limit_and_bar_are_below_their_titles() -> None:
     title = next(column.heading for column in JOBS.screen if column.id == "elapsed_seconds")
     running = text("elapsed_seconds", job_row(1))
     assert running == " 2:00 ━━······ /  8:00"
+    endless = text("elapsed_seconds", job_row(1, time_limit_seconds=NO_LIMIT_SECONDS))
+    assert endless == " 2:00          /     –"
     waiting = text("elapsed_seconds", queued_row(1))
     ended = text("elapsed_seconds", failed_row(1))
-    assert {len(each) for each in (title, running, waiting, ended)} == {22}
-    assert {each.index("/") for each in (title, running, waiting, ended)} == {title.index("/")}
+    assert {len(each) for each in (title, running, endless, waiting, ended)} == {22}
+    assert {each.index("/") for each in (title, running, endless, waiting, ended)} == {title.index("/")}
 
 
 def test_the_blocking_part_of_a_reason_is_normal_and_the_rest_muted() -> None:

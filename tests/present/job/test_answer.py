@@ -12,6 +12,7 @@ from cockpit.model.job import JobState
 from cockpit.model.jobdetail import JobDetail
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, NeverFits, Resource
+from cockpit.model.spec import NO_LIMIT_SECONDS
 from cockpit.model.staging import Progress
 from cockpit.present.columns import Context
 from cockpit.present.job.answer import PanelContext, answer
@@ -91,6 +92,16 @@ def test_a_running_job_shows_its_progress() -> None:
     assert progress == "  2 h ━━━━━━━╸······················ of 8 h, 6 h left"
     assert asks.startswith("  asks for 1 node, 4 CPUs, 16G, 1 A100")
     assert started == "  started 10:00 after a wait of 1 h"
+
+
+@pytest.mark.req("UI-02", "KU-03")
+def test_a_job_without_a_time_limit_has_no_end() -> None:
+    sentence, progress, asks, *_ = told(job_row(4711, name="llama-sft", time_limit_seconds=NO_LIMIT_SECONDS))
+    assert "ends by" not in sentence
+    assert progress == "  2 h, without a time limit"
+    assert asks.endswith(" without a time limit")
+    waits = told(queued_row(1, time_limit_seconds=NO_LIMIT_SECONDS))
+    assert "at most" not in " ".join(waits)
 
 
 def test_a_job_that_is_being_ended_shows_it() -> None:

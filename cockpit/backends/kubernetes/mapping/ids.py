@@ -7,10 +7,13 @@ time of creation.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
-from cockpit.model.ids import JobId, named_id
+from cockpit.model.ids import JobId, is_named, named_id
 
+NUMBER = "cockpit/job-number"
+"""Annotation with the number of a job that was created once more, which keeps it."""
 _EPOCH_SECONDS = 1_577_836_800
 """2020-01-01, before which no job of any such cluster was made."""
 
@@ -18,7 +21,9 @@ _EPOCH_SECONDS = 1_577_836_800
 class JobNumbers:
     """The numbers of the jobs that are listed."""
 
-    def __init__(self) -> None:
+    def __init__(self, exists: Callable[[str], bool] = lambda _: True) -> None:
+        """`exists`: whether there still is an object with this uid."""
+        self._exists = exists
         self._by_uid: dict[str, JobId] = {}
         self._uids: dict[JobId, str] = {}
 
@@ -26,6 +31,8 @@ class JobNumbers:
         """Return the number of an object."""
         if (known := self._by_uid.get(meta.uid)) is not None:
             return known
+        if (kept := self._kept(meta)) is not None:
+            return kept
         seconds = max(0, meta.created_at // 1000 - _EPOCH_SECONDS)
         mixed = int.from_bytes(hashlib.blake2b(meta.uid.encode(), digest_size=4).digest(), "big")
         while True:
@@ -35,6 +42,18 @@ class JobNumbers:
                 self._by_uid[meta.uid] = job
                 return job
             mixed += 1
+
+    def _kept(self, meta: ObjectMeta) -> JobId | None:
+        """Return the number that the object was created with; None: none, or another object has it."""
+        said = meta.annotation(NUMBER)
+        number = JobId(int(said)) if said.isascii() and said.isdigit() and len(said) < 20 else JobId(0)
+        holder = self._uids.get(number)
+        if not is_named(number) or (holder is not None and self._exists(holder)):
+            return None
+        if holder is not None:
+            self._by_uid.pop(holder, None)
+        self._uids[number], self._by_uid[meta.uid] = meta.uid, number
+        return number
 
     def known(self, uid: str) -> JobId | None:
         """Return the number that the object with this uid has been given; None: none."""

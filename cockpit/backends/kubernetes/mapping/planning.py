@@ -23,7 +23,6 @@ from cockpit.backends.kubernetes.mapping.cards.view import (
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.nodes import node_of
 from cockpit.backends.kubernetes.mapping.quantities import NOTHING, PodAmounts, requested
-from cockpit.backends.kubernetes.mapping.rows import NO_LIMIT_SECONDS
 from cockpit.backends.kubernetes.objects.node import KubeNode
 from cockpit.backends.kubernetes.objects.pod import Pod, PodSpec
 from cockpit.backends.kubernetes.objects.pod import Toleration as PodToleration
@@ -37,7 +36,7 @@ from cockpit.model.labels import Toleration
 from cockpit.model.node import Allocation, CardSlice, Placement
 from cockpit.model.quota import QuotaTree
 from cockpit.model.resilience import Elastic
-from cockpit.model.spec import WHOLE_CARD, JobSpec, Mode, NodeSpec, PriorityWord, TaskSpread
+from cockpit.model.spec import NO_LIMIT_SECONDS, WHOLE_CARD, JobSpec, Mode, NodeSpec, PriorityWord, TaskSpread
 
 OUTPUT = "the logs of its pods"
 """What is shown for the file of a job's output."""

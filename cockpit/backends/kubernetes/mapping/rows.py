@@ -16,10 +16,7 @@ from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import ENDED, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, Reason
-from cockpit.model.spec import DAY_SECONDS, Access
-
-NO_LIMIT_SECONDS = 365 * DAY_SECONDS
-"""The time limit that is shown for jobs without a deadline."""
+from cockpit.model.spec import NO_LIMIT_SECONDS, Access
 
 
 def row_of(

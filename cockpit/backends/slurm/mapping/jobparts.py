@@ -14,7 +14,7 @@ from cockpit.model.ids import JobId, Millis, NodeName, UserName
 from cockpit.model.job import Submitter
 from cockpit.model.node import Allocation
 from cockpit.model.spec import (
-    DAY_SECONDS,
+    NO_LIMIT_SECONDS,
     WHOLE_CARD,
     Array,
     Dependency,
@@ -65,8 +65,6 @@ def conditions(printed: str) -> Conditions:
     return Conditions(tuple(waiting), tuple(failed))
 
 
-NO_LIMIT_SECONDS = 365 * DAY_SECONDS
-"""Stands for a job without a time limit."""
 NO_COMMAND = "(script from standard input)"
 
 _ASKED = ("tres-per-node", "tres-per-job", "tres-per-task")
