@@ -105,8 +105,11 @@ def _submitted_event(job: Job) -> EventBody:
 
 
 def _placed_event(job: Job) -> EventBody:
-    assert job.attempt is not None
-    return events.JobPlaced(job.id, job.attempt.number, 0, job.attempt.placement, job.attempt.partition)
+    attempt = job.attempt
+    # Of a record that was made without a look at the nodes it is not known what the job occupies.
+    if attempt is None:
+        return events.JobPlaced(job.id, 1, 0, (), "")
+    return events.JobPlaced(job.id, attempt.number, 0, attempt.placement, attempt.partition)
 
 
 def _ended_event(job: Job) -> EventBody:

@@ -32,6 +32,7 @@ from cockpit.backends.kubernetes.mapping.accounting import ended_jobs, past_job,
 from cockpit.backends.kubernetes.mapping.kueue_queues import queue_rows
 from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, job_placement, shown_job, state
 from cockpit.backends.kubernetes.mapping.priorities import breakdown_of, priorities
+from cockpit.backends.kubernetes.mapping.scheduler_view import is_plain
 from cockpit.backends.kubernetes.priority_classes import PriorityClasses
 from cockpit.backends.kubernetes.quota_acts import QuotaActs
 from cockpit.backends.kubernetes.quota_view import QuotaView
@@ -258,7 +259,7 @@ class KubernetesBackend(Asking, LiveBackend):
             return await self._admissions.outlook(
                 row, own.reason, self._kueue_objects(), self._clock.now(), self._kueue_version
             )
-        if isinstance(own.reason, Unschedulable | PodsNotCreated):
+        if isinstance(own.reason, Unschedulable | PodsNotCreated) and is_plain(self._list.jobs[job]):
             around = await read_surroundings(self._api, self._list.jobs[job])
             return await self._forecast.outlook(self._lists(), own, self._list.rows, around)
         # Placed pods wait for no scheduler, and queue managers plan no starts.

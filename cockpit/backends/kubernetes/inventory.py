@@ -47,7 +47,7 @@ from cockpit.backends.kubernetes.resources import (
 from cockpit.backends.kubernetes.schedulers import BatchSchedulers
 from cockpit.backends.kubernetes.wire.access import visible_namespaces
 from cockpit.backends.kubernetes.wire.discovery import served_among
-from cockpit.backends.kubernetes.wire.reflector import Pace, Reflector, keep_by_uid
+from cockpit.backends.kubernetes.wire.reflector import Pace, Reflector
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:

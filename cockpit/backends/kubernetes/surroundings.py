@@ -6,24 +6,23 @@ What the user may not read is left out: it only makes the answer shorter.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
 from cockpit.backends.kubernetes.mapping.namespace_quotas import QuotaLine, quota_lines
-from cockpit.backends.kubernetes.objects.meta import millis
+from cockpit.backends.kubernetes.objects.event import KubeEvent
 from cockpit.backends.kubernetes.objects.placing import NodeSelectorTerm
 from cockpit.backends.kubernetes.objects.surroundings import (
-    Event,
     PersistentVolume,
-    PriorityClass,
     ResourceQuota,
     StorageClass,
     VolumeClaim,
 )
-from cockpit.backends.kubernetes.resources import EVENTS, PRIORITY_CLASSES, RESOURCE_QUOTAS, Resource
+from cockpit.backends.kubernetes.priority_classes import PriorityClass, PriorityClasses
+from cockpit.backends.kubernetes.resources import EVENTS, RESOURCE_QUOTAS, Resource
 from cockpit.backends.kubernetes.wire.answers import ApiError
 from cockpit.backends.kubernetes.wire.lists import Page, decode_answer, read_list
 from cockpit.model.ids import Millis
@@ -40,8 +39,7 @@ VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 FAILED_CREATE, FAILED_SCHEDULING = "FailedCreate", "FailedScheduling"
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-_EVENTS = msgspec.json.Decoder(Page[Event])
-_CLASSES = msgspec.json.Decoder(Page[PriorityClass])
+_EVENTS = msgspec.json.Decoder(Page[KubeEvent])
 _CLAIM, _VOLUME = msgspec.json.Decoder(VolumeClaim), msgspec.json.Decoder(PersistentVolume)
 _QUOTAS = msgspec.json.Decoder(Page[ResourceQuota])
 _STORAGE = msgspec.json.Decoder(Page[StorageClass])
@@ -69,7 +67,7 @@ class Surroundings(NamedTuple):
 async def read_surroundings(api: Api, job: KubeJob) -> Surroundings:
     """Read everything that is known around a job."""
     refused, failed, classes, (waits, volumes) = await asyncio.gather(
-        _refused_at(api, job), _creation_failure(api, job), _listed(api, PRIORITY_CLASSES, _CLASSES), _claims(api, job)
+        _refused_at(api, job), _creation_failure(api, job), PriorityClasses(api).of_pods(), _claims(api, job)
     )
     quotas = () if job.pods else await _quotas(api, job.meta.namespace)
     return _of_classes(classes)._replace(
@@ -79,7 +77,7 @@ async def read_surroundings(api: Api, job: KubeJob) -> Surroundings:
 
 async def read_namespace(api: Api, namespace: str) -> Surroundings:
     """Read what decides about a job of the namespace that is not submitted yet."""
-    classes = await _listed(api, PRIORITY_CLASSES, _CLASSES)
+    classes = await PriorityClasses(api).of_pods()
     return _of_classes(classes)._replace(quotas=await _quotas(api, namespace))
 
 
@@ -87,11 +85,10 @@ async def _quotas(api: Api, namespace: str) -> tuple[QuotaLine, ...]:
     return quota_lines(await _listed(api, RESOURCE_QUOTAS, _QUOTAS, namespace))
 
 
-def _of_classes(classes: Iterable[PriorityClass]) -> Surroundings:
+def _of_classes(classes: Mapping[str, PriorityClass]) -> Surroundings:
     """Return what follows from the priority classes."""
-    known = list(classes)
-    default = next((each.value for each in known if each.global_default), 0)
-    return Surroundings({each.metadata.name: each.value for each in known}, default)
+    default = next((each.value for each in classes.values() if each.global_default), 0)
+    return Surroundings({name: each.value for name, each in classes.items()}, default)
 
 
 async def _refused_at(api: Api, job: KubeJob) -> Millis | None:
@@ -99,7 +96,7 @@ async def _refused_at(api: Api, job: KubeJob) -> Millis | None:
     if not job.waiting:
         return None
     about = f"involvedObject.uid={job.waiting[0].metadata.uid},reason={FAILED_SCHEDULING}"
-    return max((at for each in await _events(api, job, about) if (at := millis(each.at)) is not None), default=None)
+    return max((each.at for each in await _events(api, job, about)), default=None)
 
 
 async def _creation_failure(api: Api, job: KubeJob) -> str:
@@ -112,11 +109,11 @@ async def _creation_failure(api: Api, job: KubeJob) -> str:
         for each in await _events(api, job, f"reason={FAILED_CREATE}")
         if each.involved_object.uid == job.meta.uid or each.involved_object.name.startswith(f"{job.meta.name}-")
     ]
-    last = max(failed, key=lambda each: millis(each.at) or 0, default=None)
+    last = max(failed, key=lambda each: each.at, default=None)
     return last.message if last is not None else ""
 
 
-async def _events(api: Api, job: KubeJob, fields: str) -> list[Event]:
+async def _events(api: Api, job: KubeJob, fields: str) -> list[KubeEvent]:
     return await _listed(api, EVENTS, _EVENTS, job.meta.namespace, fields)
 
 

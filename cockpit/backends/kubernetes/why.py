@@ -10,7 +10,7 @@ own objects, beside the scheduler's message.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from cockpit.backends.kubernetes.mapping.node_groups import holders, look_at_nod
 from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, shown_spec
 from cockpit.backends.kubernetes.mapping.pod_needs import PodNeeds
 from cockpit.backends.kubernetes.mapping.pod_scheduling import Simulation, Start, WaitingJob
+from cockpit.backends.kubernetes.mapping.quota_answer import holding_job
 from cockpit.backends.kubernetes.mapping.scheduler_view import (
     SchedulerView,
     all_needs,
@@ -32,7 +33,6 @@ from cockpit.backends.kubernetes.mapping.what_ifs import PodChange, pod_changes
 from cockpit.engine.prediction import MOST_HOLDERS
 from cockpit.model.forecast import Change, ExpectedStart, Forecast, HoldingJob, NoBound, Outlook, WhatIf
 from cockpit.model.ids import JobId
-from cockpit.model.job import OCCUPYING
 from cockpit.model.pod_reasons import Obstacle, PodsNotCreated, Unschedulable
 from cockpit.model.reasons import Explanation
 from cockpit.sched.forecast.predict import HYPOTHETICAL
@@ -68,6 +68,8 @@ class _Judgement(NamedTuple):
 
     view: SchedulerView
     starts: Mapping[JobId, Start]
+    settled: bool
+    """Whether none of the waiting pods fits now."""
 
 
 class SchedulerForecast:
@@ -79,7 +81,7 @@ class SchedulerForecast:
 
     async def starts(self, lists: ClusterLists, jobs: Sequence[JobId]) -> list[ExpectedStart]:
         """Return the likely starts of these jobs, where they are known."""
-        view, starts = await self._fresh(lists)
+        view, starts, _ = await self._fresh(lists)
         known = ((job, starts.get(job)) for job in jobs)
         return [
             ExpectedStart(job, start.at, replace(_forecast(view, start), after=()))
@@ -134,25 +136,32 @@ class SchedulerForecast:
     ) -> list[Outlook]:
         """Return everything about jobs that are not submitted yet, as if they were now, in this order. `around`: what
         was read of each namespace."""
-        view, _ = await self._fresh(lists)
+        view = (await self._fresh(lists)).view
         of_jobs = [around[job.meta.namespace] for job in jobs]
         cases = [_case_of(JobId(HYPOTHETICAL + number), job, view, of_jobs[number]) for number, job in enumerate(jobs)]
         view = view._replace(waiting={**view.waiting, **{each.waits.job: each.waits for each in cases}})
-        simulation = Simulation(view.nodes, list(view.waiting.values()), view.ends, view.now)
+        simulation = Simulation(view.nodes, view.waiting.values(), view.ends, view.now)
         await asyncio.to_thread(simulation.run)
-        judgement = _Judgement(view, simulation.starts)
+        judgement = _Judgement(view, simulation.starts, settled=False)
         pairs = zip(cases, of_jobs, strict=True)
         return [await asyncio.to_thread(_predicted, judgement, case, rows, one) for case, one in pairs]
 
     async def _fresh(self, lists: ClusterLists) -> _Judgement:
         known, last = self._lists, self._last
         if last is None or known is None or not is_same(lists, known) or lists.at - known.at > SAME_MOMENT_MS:
-            view = scheduler_view(lists)
-            simulation = Simulation(view.nodes, list(view.waiting.values()), view.ends, view.now)
-            await asyncio.to_thread(simulation.run)
-            last = _Judgement(view, simulation.starts)
+            # Thousands of pods take a second, in which the screen stays alive; the watched nodes change meanwhile.
+            last = await asyncio.to_thread(_judgement, lists._replace(nodes=dict(lists.nodes)))
             self._lists, self._last = lists, last
         return last
+
+
+def _judgement(lists: ClusterLists) -> _Judgement:
+    view = scheduler_view(lists)
+    simulation = Simulation(view.nodes, view.waiting.values(), view.ends, view.now)
+    simulation.try_on(view.nodes)
+    settled = not simulation.placed
+    simulation.go_on()
+    return _Judgement(view, simulation.starts, settled)
 
 
 def _predicted(judgement: _Judgement, case: _Case, rows: Mapping[JobId, JobRow], around: Surroundings) -> Outlook:
@@ -188,7 +197,7 @@ def _held_by_quotas(bare: Outlook, judgement: _Judgement, case: _Case, around: S
     if not short:
         return bare
     explanation = replace(explanation, reason=replace(explanation.reason, quotas=short))
-    what_ifs = tuple(_what_ifs(judgement.view, case, None, around))
+    what_ifs = tuple(_what_ifs(judgement, case, None, around))
     return replace(bare, explanation=explanation, what_ifs=what_ifs)
 
 
@@ -220,7 +229,7 @@ def _judged(
         bare,
         explanation=explanation,
         forecast=forecast,
-        what_ifs=() if forecast.now else tuple(_what_ifs(view, case, start, around)),
+        what_ifs=() if forecast.now else tuple(_what_ifs(judgement, case, start, around)),
         holders=tuple(held[:MOST_HOLDERS]),
         holders_in_all=len(held),
         named=tuple(_named(named, rows)),
@@ -239,9 +248,9 @@ def _with_job(judgement: _Judgement, number: JobId, job: KubeJob, around: Surrou
         return judgement
     waits = _with_volumes(WaitingJob(number, job.meta.created_at, needs, None), around)
     view = judgement.view._replace(waiting={**judgement.view.waiting, number: waits})
-    simulation = Simulation(view.nodes, list(view.waiting.values()), view.ends, view.now)
+    simulation = Simulation(view.nodes, view.waiting.values(), view.ends, view.now)
     simulation.run()
-    return _Judgement(view, simulation.starts)
+    return _Judgement(view, simulation.starts, judgement.settled)
 
 
 def _with_volumes(waits: WaitingJob, around: Surroundings) -> WaitingJob:
@@ -262,22 +271,24 @@ def _unknown(view: SchedulerView, needs: PodNeeds) -> NoBound | None:
     return NoBound.NO_TIME_LIMIT if any(pod.job not in ends for node in usable for pod in node.pods) else None
 
 
-def _what_ifs(view: SchedulerView, case: _Case, start: Start | None, around: Surroundings) -> Iterator[WhatIf]:
+def _what_ifs(judgement: _Judgement, case: _Case, start: Start | None, around: Surroundings) -> Iterator[WhatIf]:
     """Yield of each kind of change the smallest one that starts soonest, if that is sooner than the job as it is.
 
     A changed job is a new one: all its pods are placed anew, behind those that wait already.
     """
     best: dict[tuple[Change, str], tuple[PodChange, Start]] = {}
-    anew, spec, without = case.anew, case.spec, _without_pods(view, case.waits.job)
+    view, anew, spec = judgement.view, case.anew, case.spec
+    freed = {name for name, node in view.nodes.items() if any(pod.job == anew.job for pod in node.pods)}
+    without = judgement._replace(view=_without_pods(view, anew.job))
     bounds = {line.resource: line.left // max(1, len(anew.pods)) for line in around.quotas}
     changes = pod_changes(case.waits.pods, spec, view.nodes, around.classes, bounds)
-    for each in (*changes, *_fewer_pods(without, anew, spec, around)):
+    for each in (*changes, *_fewer_pods(without.view, anew, spec, around)):
         changed = anew._replace(pods=tuple(map(each.changed, anew.pods)))
         if each.change is Change.NODES:
             changed = changed._replace(pods=changed.pods[: int(each.after)])
         if short_quotas(changed.pods, around.quotas):
             continue
-        found = _start_of(without, changed, start)
+        found = _start_of(without, changed, freed, start)
         kind = each.change, each.before if each.change is Change.LABEL else ""
         if found is not None and (kind not in best or found.at < best[kind][1].at):
             best[kind] = each, found
@@ -297,11 +308,18 @@ def _without_pods(view: SchedulerView, job: JobId) -> SchedulerView:
     return view._replace(nodes=nodes)
 
 
-def _start_of(view: SchedulerView, changed: WaitingJob, before: Start | None) -> Start | None:
-    """Return when the changed job starts; None: not sooner than before."""
+def _start_of(judgement: _Judgement, changed: WaitingJob, freed: Collection[str], before: Start | None) -> Start | None:
+    """Return when the changed job starts; None: not sooner than before. `freed`: the nodes that its pods have left."""
+    view, until = judgement.view, before.at if before is not None else None
     waiting = {**view.waiting, changed.job: changed}
-    simulation = Simulation(view.nodes, list(waiting.values()), view.ends, view.now)
-    found = simulation.run(changed.job, before.at if before is not None else None)
+    simulation = Simulation(view.nodes, waiting.values(), view.ends, view.now)
+    if judgement.settled:
+        # Of the other waiting pods it is known that they fit on no other node.
+        simulation.try_on(freed)
+        simulation.try_on(view.nodes, changed.job)
+        found = simulation.go_on(changed.job, until)
+    else:
+        found = simulation.run(changed.job, until)
     return found if found is not None and (before is None or found.at < before.at) else None
 
 
@@ -319,14 +337,4 @@ def _fewer_pods(view: SchedulerView, anew: WaitingJob, spec: JobSpec, around: Su
 
 
 def _named(jobs: Sequence[JobId], rows: Mapping[JobId, JobRow]) -> Iterator[HoldingJob]:
-    for row in (rows[job] for job in dict.fromkeys(jobs) if job in rows):
-        yield HoldingJob(
-            job=row.id,
-            name=row.name,
-            user=row.user or "-",
-            running=row.state in OCCUPYING,
-            nodes=row.nodes,
-            cpus=row.cpus,
-            memory_mib=row.memory_mib,
-            card_milli=row.card_milli,
-        )
+    return (holding_job(rows[job]) for job in dict.fromkeys(jobs) if job in rows)

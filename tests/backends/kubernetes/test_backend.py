@@ -115,6 +115,17 @@ async def test_a_watch_yields_the_list_and_then_each_change(backend: KubernetesB
         assert await anext(watch) == JobsDelta((), (first.changed[0].id,), 5)
 
 
+@pytest.mark.req("KU-02")
+async def test_a_job_that_starts_while_it_is_watched_is_yielded(backend: KubernetesBackend, server: FakeApi) -> None:
+    server.create(PODS, a_pod(None, "alone"))
+    async with aclosing(backend.watch_jobs()) as watch, asyncio.timeout(LONGEST):
+        assert [row.state for row in (await anext(watch)).changed] == [JobState.QUEUED]
+        running = {"startedAt": "2026-03-01T09:00:00Z"}
+        status = {"phase": "Running", "containerStatuses": [{"state": {"running": running}}]}
+        server.change(f"{PODS}/alone", {"spec": {"nodeName": "n1"}, "status": status})
+        assert [row.state for row in (await anext(watch)).changed] == [JobState.RUNNING]
+
+
 @pytest.mark.req("TR-04")
 async def test_a_server_that_goes_away_makes_the_list_stale_and_its_return_ends_that(
     backend: KubernetesBackend, server: FakeApi

@@ -225,6 +225,14 @@ def test_the_fewest_pods_of_the_lowest_priority_are_evicted() -> None:
     assert start_of(never, 3) is None
 
 
+@pytest.mark.req("KU-05")
+def test_of_pods_of_one_priority_those_that_have_run_longest_stay() -> None:
+    younger = {"status": {"startTime": "2026-03-01T09:06:00Z"}}
+    young = a_running_pod("young", "n1", spec=a_request(4), **younger)
+    view = view_of([with_pods()], young, running("old", "n1", 4), waiting(cards=4, priority=10))
+    assert start_of(view, 3) == Start(NOW, evicts=(JobId(1),))
+
+
 def changes_of(view: SchedulerView, job: int, pod: Pod, **classes: int) -> dict[tuple[Change, str], Start | None]:
     """Return the start with each change of the job."""
     waits = view.waiting[JobId(job)]

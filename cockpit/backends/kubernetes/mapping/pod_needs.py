@@ -60,8 +60,19 @@ class PodNeeds(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def key(self) -> bytes:
-        """Equal for pods that fit on the same nodes, whatever their priority."""
-        return msgspec.msgpack.encode(msgspec.structs.replace(self, priority=0), order="deterministic")
+        """Equal for pods that fit on the same nodes, whatever they may evict."""
+        plain = msgspec.structs.replace(self, priority=0, preempts=True)
+        return msgspec.msgpack.encode(plain, order="deterministic")
+
+    @cached_property
+    def anonymous_key(self) -> bytes:
+        """Equal for pods that fit on the same nodes where no rule is about other pods."""
+        return msgspec.structs.replace(self, namespace="", labels={}).key
+
+    @cached_property
+    def amounts(self) -> dict[str, int]:
+        """The request by resource."""
+        return dict(self.request)
 
     @property
     def depends_on_pods(self) -> bool:
@@ -69,7 +80,7 @@ class PodNeeds(msgspec.Struct, frozen=True, dict=True):
         return bool(self.beside or self.apart or self.spread)
 
     def amount(self, resource: str) -> int:
-        return dict(self.request).get(resource, 0)
+        return self.amounts.get(resource, 0)
 
 
 def needs_of(spec: PodSpec, namespace: str, labels: Mapping[str, str] | None) -> PodNeeds:

@@ -5,15 +5,19 @@
 2. Of the nodes that can take a pod it gets the one with most CPU and memory free (NodeResourcesFit, LeastAllocated).
 3. A pod that fits nowhere evicts pods of a lower priority, where that makes a node fit (DefaultPreemption).
 4. Then the next job ends, its nodes come free, and the waiting pods are tried again there.
+
+Pods that fit alike are one class: where one fails, all others of the class fail, too. So an end costs a test for each
+class and each node that it frees, however many pods wait.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from cockpit.backends.kubernetes.mapping.node_filters import NodePods, PlacedPod, fits
+from cockpit.backends.kubernetes.mapping.node_filters import NodePods, PlacedPod, fits, fixed_obstacle
 from cockpit.backends.kubernetes.mapping.pod_needs import PodNeeds
 from cockpit.backends.kubernetes.mapping.quantities import CPU, MEMORY
 from cockpit.model.forecast import AwaitedJob
@@ -52,13 +56,25 @@ class Start(NamedTuple):
     """The job of each pod that is evicted for it; 0: none."""
 
 
+class _PodClass:
+    """Waiting pods that fit alike, the first in the scheduler's order first."""
+
+    __slots__ = ("needs", "nodes", "pods")
+
+    def __init__(self, needs: PodNeeds, nodes: frozenset[str]) -> None:
+        self.needs, self.nodes = needs, nodes
+        """`nodes`: those that its selectors and tolerations allow."""
+        self.pods: deque[tuple[int, WaitingJob]] = deque()
+        """For each pod its place in the order, and its job."""
+
+
 class Simulation:
     """The nodes with their pods, the waiting jobs, and the ends to come. `run` moves it on."""
 
     def __init__(
         self,
         nodes: Mapping[str, NodePods],
-        waiting: Sequence[WaitingJob],
+        waiting: Iterable[WaitingJob],
         ends: Iterable[tuple[Millis, JobId]],
         now: Millis,
     ) -> None:
@@ -67,8 +83,13 @@ class Simulation:
         self._now = now
         self._ends = list(ends)
         heapq.heapify(self._ends)
-        self._waiting = sorted(waiting, key=lambda each: each.order)
-        self._left = {each.job: list(each.pods) for each in self._waiting}
+        ordered = sorted(waiting, key=lambda each: each.order)
+        self._left = {each.job: len(each.pods) for each in ordered}
+        self._waits = sum(self._left.values())
+        self._has_rules = any(node.apart for node in nodes.values()) or any(
+            needs.depends_on_pods for each in ordered for needs in each.pods
+        )
+        self._classes = self._classified(ordered)
         self._places: dict[JobId, list[str]] = {}
         self._nodes_of: dict[JobId, set[str]] = {}
         for name, node in self._nodes.items():
@@ -79,23 +100,55 @@ class Simulation:
         self._evicted: dict[JobId, list[JobId]] = {}
         self._tests = 0
         self.starts: dict[JobId, Start] = {}
+        self.placed = 0
+        """The number of waiting pods that have been placed."""
 
     def run(self, job: JobId | None = None, until: Millis | None = None) -> Start | None:
         """Go on until the job starts, or this moment has passed; None: until nothing changes any more."""
-        changed: Iterable[str] | None = None
+        self.try_on(self._nodes)
+        return self.go_on(job, until)
+
+    def go_on(self, job: JobId | None = None, until: Millis | None = None) -> Start | None:
+        """Go on likewise, without a try of what waits before the next end."""
         while True:
-            self._try_all(changed)
             if job is not None and job in self.starts:
                 return self.starts[job]
-            if not self._ends or self._tests >= MOST_TESTS or not any(self._left.values()):
+            if not self._ends or self._tests >= MOST_TESTS or not self._waits:
                 return None
-            changed = self._end_next()
+            freed = self._end_next()
             if until is not None and self._now > until:
                 return None
+            self.try_on(freed)
 
     def left(self, job: JobId) -> int:
         """Return how many pods of the job are not placed yet."""
-        return len(self._left[job])
+        return self._left[job]
+
+    def try_on(self, names: Collection[str], job: JobId | None = None) -> None:
+        """Try every waiting pod on these nodes, or on all nodes those that rules about other pods bind; steps 1 to 3.
+        `job`: try its pods alone."""
+        while True:
+            before = self.placed
+            self._try_classes(names, job)
+            # A pod that has been placed may be what another one has to be beside.
+            if not self._has_rules or self.placed == before:
+                return
+
+    def _classified(self, ordered: Sequence[WaitingJob]) -> dict[bytes, _PodClass]:
+        classes: dict[bytes, _PodClass] = {}
+        eligible: dict[bytes, frozenset[str]] = {}
+        for place, waits in enumerate(ordered):
+            for needs in waits.pods:
+                # What a pod is called matters only to rules about other pods.
+                key = needs.key if self._has_rules else needs.anonymous_key
+                name = key + f"/{needs.priority}/{needs.preempts}".encode()
+                if name not in classes:
+                    if key not in eligible:
+                        nodes = self._nodes.items()
+                        eligible[key] = frozenset(each for each, node in nodes if fixed_obstacle(needs, node) is None)
+                    classes[name] = _PodClass(needs, eligible[key])
+                classes[name].pods.append((place, waits))
+        return classes
 
     def _end_next(self) -> set[str]:
         """Let all jobs end that end next, and return the nodes where they had pods."""
@@ -114,36 +167,48 @@ class Simulation:
                 self._ended_on.setdefault(name, []).append(AwaitedJob(job, self._now))
         return freed
 
-    def _try_all(self, changed: Iterable[str] | None) -> None:
-        """Try every waiting pod: on the nodes that have changed, or on all. Steps 1 to 3."""
-        failed: set[bytes] = set()
-        for waits in self._waiting:
-            left = self._left[waits.job]
-            for needs in list(left):
-                if needs.key in failed or self._tests >= MOST_TESTS:
-                    continue
-                everywhere = changed is None or needs.depends_on_pods
-                names = sorted(self._nodes if everywhere else changed or ())
-                name = self._place(needs, names) or self._evict_for(needs, waits.job, names)
-                if name is None:
-                    # What the pods of a job wait for together may be each other.
-                    if not needs.depends_on_pods:
-                        failed.add(needs.key)
-                    continue
-                self._nodes[name].add(PlacedPod(needs, waits.job))
-                self._places.setdefault(waits.job, []).append(name)
-                self._nodes_of.setdefault(waits.job, set()).add(name)
-                left.remove(needs)
-            if not left and waits.job not in self.starts:
-                self._start(waits)
+    def _try_classes(self, names: Collection[str], job: JobId | None) -> None:
+        """Try the first pod of each class; one that is placed makes way for the next, one that fails ends its class."""
+        # The number of the class decides nothing: two classes never have pods of equal places and one job's are alike.
+        heads = [(each.pods[0][0], number) for number, each in enumerate(self._classes.values()) if each.pods]
+        heapq.heapify(heads)
+        numbered = list(self._classes.values())
+        while heads and self._tests < MOST_TESTS:
+            _, number = heapq.heappop(heads)
+            each = numbered[number]
+            waits = each.pods[0][1]
+            if job is not None and waits.job != job:
+                continue
+            name = self._place_or_evict(each, waits.job, names)
+            if name is None:
+                continue
+            each.pods.popleft()
+            self._put(waits, each.needs, name)
+            if each.pods:
+                heapq.heappush(heads, (each.pods[0][0], number))
+
+    def _place_or_evict(self, each: _PodClass, job: JobId, names: Collection[str]) -> str | None:
+        usable = each.nodes if each.needs.depends_on_pods or len(names) == len(self._nodes) else each.nodes & set(names)
+        ordered = sorted(usable)
+        return self._place(each.needs, ordered) or self._evict_for(each.needs, job, ordered)
+
+    def _put(self, waits: WaitingJob, needs: PodNeeds, name: str) -> None:
+        self._nodes[name].add(PlacedPod(needs, waits.job, self._now))
+        self._places.setdefault(waits.job, []).append(name)
+        self._nodes_of.setdefault(waits.job, set()).add(name)
+        self.placed += 1
+        self._waits -= 1
+        self._left[waits.job] -= 1
+        if not self._left[waits.job]:
+            self._start(waits)
 
     def _place(self, needs: PodNeeds, names: Sequence[str]) -> str | None:
         """Return which of the nodes the pod gets; None: it fits on none (step 2)."""
         best: tuple[float, str] | None = None
+        self._tests += len(names)
         for name in names:
-            self._tests += 1
             node = self._nodes[name]
-            if fits(needs, node, self._nodes):
+            if node.has_room(needs) and fits(needs, node, self._nodes):
                 score = _free_share(needs, node)
                 if best is None or score > best[0]:
                     best = score, name
@@ -154,6 +219,7 @@ class Simulation:
         if not needs.preempts:
             return None
         best: tuple[tuple[int, ...], str, list[PlacedPod]] | None = None
+        self._tests += len(names)
         for name in names:
             if (victims := self._victims(needs, self._nodes[name])) is not None:
                 cost = _cost(victims)
@@ -172,16 +238,17 @@ class Simulation:
         lower = [each for each in node.pods if each.needs.priority < needs.priority]
         if not lower:
             return None
-        self._tests += 1
         trial = node.copy()
         for each in lower:
             trial.remove(each)
-        others = {**self._nodes, node.name: trial}
+        if not trial.has_room(needs):
+            return None
+        others = {**self._nodes, node.name: trial} if self._has_rules else self._nodes
         if not fits(needs, trial, others):
             return None
-        # Those of the highest priority may stay first.
+        # Those of the highest priority may stay first, then those that have run longest (MoreImportantPod).
         victims = []
-        for each in sorted(lower, key=lambda pod: -pod.needs.priority):
+        for each in sorted(lower, key=lambda pod: (-pod.needs.priority, pod.since)):
             trial.add(each)
             if not fits(needs, trial, others):
                 trial.remove(each)
@@ -192,9 +259,8 @@ class Simulation:
         ended = {each for name in self._places.get(waits.job, ()) for each in self._ended_on.get(name, ())}
         # An end on another node may lift a rule about other pods.
         ended |= self._ended_now
-        evicts = tuple(self._evicted.get(waits.job, ()))
         after = tuple(sorted(ended, key=lambda each: (each.end_at, each.job)))
-        self.starts[waits.job] = Start(self._now, after, evicts)
+        self.starts[waits.job] = Start(self._now, after, tuple(self._evicted.get(waits.job, ())))
         if waits.run_ms is not None:
             heapq.heappush(self._ends, (Millis(self._now + waits.run_ms), waits.job))
 
@@ -211,10 +277,9 @@ def _cost(victims: Sequence[PlacedPod]) -> tuple[int, ...]:
 
 def _free_share(needs: PodNeeds, node: NodePods) -> float:
     """Return the part of CPU and memory that the node has free behind the pod."""
-    wants = dict(needs.request)
     total = 0.0
     for name, least in _LEAST.items():
-        used = sum(dict(each.needs.request).get(name, least) for each in node.pods) + wants.get(name, least)
+        used = sum(each.needs.amounts.get(name, least) for each in node.pods) + needs.amounts.get(name, least)
         whole = node.allocatable.get(name, 0)
         total += max(0.0, (whole - used) / whole) if whole else 0.0
     return total

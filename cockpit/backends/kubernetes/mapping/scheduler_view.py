@@ -63,6 +63,12 @@ def scheduler_view(lists: ClusterLists) -> SchedulerView:
     return SchedulerView(lists.at, nodes, waiting, tuple(ends))
 
 
+def is_plain(job: KubeJob) -> bool:
+    """Return whether Kubernetes' own scheduler places the job's pods."""
+    specs = [pod.spec for pod in job.pods] or [job.pod_spec]
+    return all(each.scheduler_name in DEFAULT_SCHEDULER for each in specs)
+
+
 _UNKNOWN = frozenset({Obstacle.OTHER, Obstacle.VOLUME})
 """Causes of which the watched objects do not tell what lifts them."""
 

@@ -1,50 +1,15 @@
-"""Objects around a waiting job: events about it, the volumes that its pods name, priority classes and quotas.
+"""Objects around a waiting job: the volumes that its pods name, and the quotas of its namespace.
 
-Source: core/v1 Event, PersistentVolumeClaim, PersistentVolume, ResourceQuota; storage/v1
-StorageClass; scheduling/v1 PriorityClass.
+Source: core/v1 PersistentVolumeClaim, PersistentVolume, ResourceQuota; storage/v1 StorageClass.
 """
 
 from __future__ import annotations
-
-from datetime import datetime
 
 import msgspec
 
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
 from cockpit.backends.kubernetes.objects.placing import NodeSelector
 from cockpit.backends.kubernetes.objects.pod import Quantities
-
-
-class InvolvedObject(msgspec.Struct, frozen=True):
-    """The object that an event is about."""
-
-    uid: str = ""
-    name: str = ""
-    kind: str = ""
-
-
-class EventSeries(msgspec.Struct, frozen=True, rename="camel"):
-    """Repetitions of an event."""
-
-    last_observed_time: datetime | None = None
-
-
-class Event(msgspec.Struct, frozen=True, rename="camel"):
-    """What a controller, the scheduler or a kubelet reported of an object."""
-
-    metadata: ObjectMeta
-    involved_object: InvolvedObject = InvolvedObject()
-    reason: str = ""
-    message: str = ""
-    last_timestamp: datetime | None = None
-    event_time: datetime | None = None
-    series: EventSeries | None = None
-
-    @property
-    def at(self) -> datetime | None:
-        """When it last happened."""
-        repeated = self.series.last_observed_time if self.series is not None else None
-        return repeated or self.last_timestamp or self.event_time or self.metadata.creation_timestamp
 
 
 class ClaimSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -94,15 +59,6 @@ class PersistentVolume(msgspec.Struct, frozen=True):
 
     metadata: ObjectMeta
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
-
-
-class PriorityClass(msgspec.Struct, frozen=True, rename="camel"):
-    """A named priority."""
-
-    metadata: ObjectMeta
-    value: int = 0
-    global_default: bool = False
-    """Whether pods that name no class have it."""
 
 
 class QuotaSpec(msgspec.Struct, frozen=True, rename="camel"):
