@@ -30,7 +30,14 @@ from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.job_list import JobList
 from cockpit.backends.kubernetes.mapping.accounting import ended_jobs, past_job, spending
 from cockpit.backends.kubernetes.mapping.kueue_queues import queue_rows
-from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, job_placement, shown_job, state
+from cockpit.backends.kubernetes.mapping.planning import (
+    ClusterLists,
+    is_same,
+    job_placement,
+    node_placement,
+    shown_job,
+    state,
+)
 from cockpit.backends.kubernetes.mapping.priorities import breakdown_of, priorities
 from cockpit.backends.kubernetes.mapping.scheduler_view import is_plain
 from cockpit.backends.kubernetes.priority_classes import PriorityClasses
@@ -427,11 +434,11 @@ class KubernetesBackend(Asking, LiveBackend):
         return (breakdown_of(row, job, await self._classes.values()),)
 
     def _record(self, job: JobId) -> Job:
-        gone = self._list.gone.get(job)
-        if gone is not None:
+        """Return the record of a job, with the nodes that it has and without its cards."""
+        if (gone := self._list.gone.get(job)) is not None:
             return gone.record
-        found = self._list.jobs[job]
-        return self._holds.record(found, shown_job(found, job), self._inventory.cards)
+        found, cards = self._list.jobs[job], self._inventory.cards
+        return self._holds.record(found, shown_job(found, job, node_placement(found), cards), cards)
 
     async def _last_lines(self, job: JobId) -> str:
         """Return the last lines of the replica that failed first; empty: none has failed, or its log is gone."""

@@ -6,31 +6,34 @@ from collections.abc import Callable, Mapping
 
 from cockpit.backends.kubernetes.mapping.cards.all import NodeCards, cards_of
 from cockpit.backends.kubernetes.mapping.cards.scheme import NodeSource
-from cockpit.backends.kubernetes.mapping.cards.view import ClusterCards
+from cockpit.backends.kubernetes.mapping.cards.view import ClusterCards, claims_of
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.quantities import offered
 from cockpit.backends.kubernetes.objects.koordinator import Device
 from cockpit.backends.kubernetes.objects.node import KubeNode
 from cockpit.backends.kubernetes.objects.pod import Pod
-from cockpit.backends.kubernetes.objects.resource_claims import ResourceClaim, ResourceSlice
-from cockpit.backends.kubernetes.resources import KOORDINATOR_DEVICES, RESOURCE_SLICES, Resource
+from cockpit.backends.kubernetes.objects.resource_claims import ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from cockpit.backends.kubernetes.resources import CLAIM_TEMPLATES, KOORDINATOR_DEVICES, RESOURCE_SLICES, Resource
 
 
 class Devices:
     """Koordinator's devices, and the slices and claims of dynamic resource allocation."""
 
-    def __init__(self, claim_changed: Callable[[ResourceClaim], None]) -> None:
-        """`claim_changed` is called after a claim has changed."""
+    def __init__(self, claim_changed: Callable[[str], None]) -> None:
+        """`claim_changed` is called with the uid of each pod that uses a claim, after the claim has changed."""
         self._claim_changed = claim_changed
         self._devices: dict[str, Device] = {}
         self._slices: dict[str, dict[str, ResourceSlice]] = {}
         """The slices of each node by their uid."""
         self._claims: dict[tuple[str, str], ResourceClaim] = {}
+        self._templates: dict[tuple[str, str], ResourceClaimTemplate] = {}
+        self._users: dict[tuple[str, str], set[str]] = {}
+        """The uids of the pods that use each claim, by the claim's namespace and name."""
         self.version = 0
         """Grows with each change."""
         self._sources: dict[str, tuple[KubeNode, Device | None, tuple[ResourceSlice, ...], NodeCards]] = {}
         self._built: tuple[int, int] | None = None
-        self._cards = ClusterCards({}, self.claims)
+        self._cards = ClusterCards({})
         self._unreadable: dict[str, tuple[str, str]] = {}
         """By uid the name of each job of whose pods something could not be read, with the reason."""
 
@@ -40,12 +43,25 @@ class Devices:
             return Device, self._device_changed
         if resource.kind == RESOURCE_SLICES.kind:
             return ResourceSlice, self._slice_changed
+        if resource.kind == CLAIM_TEMPLATES.kind:
+            return ResourceClaimTemplate, self._template_changed
         return ResourceClaim, self._claim_seen
 
     def claims(self, pod: Pod) -> tuple[ResourceClaim, ...]:
         """Return the pod's resource claims that the user may see."""
-        found = (self._claims.get((pod.metadata.namespace, name)) for name in pod.claim_names)
-        return tuple(each for each in found if each is not None)
+        return claims_of(pod, self._claims)
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Take over which claims a pod uses."""
+        if old is not None:
+            for key in _claim_keys(old):
+                users = self._users[key]
+                users.discard(old.metadata.uid)
+                if not users:
+                    del self._users[key]
+        if new is not None:
+            for key in _claim_keys(new):
+                self._users.setdefault(key, set()).add(new.metadata.uid)
 
     def cards(self, nodes: Mapping[str, KubeNode], version: int) -> ClusterCards:
         """Return the cluster's cards, the same object until something of them has changed. `version`: of the nodes."""
@@ -53,7 +69,7 @@ class Devices:
             self._built = version, self.version
             found = {name: self._of_node(name, node) for name, node in nodes.items()}
             self._sources = {name: self._sources[name] for name in found}
-            self._cards = ClusterCards(found, self.claims)
+            self._cards = ClusterCards(found, dict(self._claims), dict(self._templates))
         return self._cards
 
     def note(self, job: KubeJob) -> None:
@@ -106,6 +122,13 @@ class Devices:
         if new is not None and new.spec.node_name:
             self._slices.setdefault(new.spec.node_name, {})[new.metadata.uid] = new
 
+    def _template_changed(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> None:
+        self.version += 1
+        if old is not None:
+            self._templates.pop((old.metadata.namespace, old.metadata.name), None)
+        if new is not None:
+            self._templates[new.metadata.namespace, new.metadata.name] = new
+
     def _claim_seen(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         self.version += 1
         if old is not None:
@@ -114,7 +137,12 @@ class Devices:
             self._claims[new.metadata.namespace, new.metadata.name] = new
         each = new if new is not None else old
         assert each is not None
-        self._claim_changed(each)
+        for uid in self._users.get((each.metadata.namespace, each.metadata.name), ()):
+            self._claim_changed(uid)
+
+
+def _claim_keys(pod: Pod) -> list[tuple[str, str]]:
+    return [(pod.metadata.namespace, name) for name in pod.claim_names]
 
 
 def _sentence(what: str, found: list[tuple[str, str]]) -> list[str]:

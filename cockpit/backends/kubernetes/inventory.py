@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from cockpit.backends.kubernetes.mapping.cards.view import ClusterCards
     from cockpit.backends.kubernetes.mapping.kube_queue import QueueTurn
     from cockpit.backends.kubernetes.objects.meta import ObjectMeta
-    from cockpit.backends.kubernetes.objects.resource_claims import ResourceClaim
     from cockpit.backends.kubernetes.wire.api import Api
     from cockpit.errors import CockpitError
     from cockpit.model.node import Node
@@ -251,7 +250,7 @@ class Inventory:
     def other_pods(self) -> Iterator[Pod]:
         """Yield the placed pods that belong to no job: what runs on nodes beside the jobs."""
         for uid, pod in self._without_cards.items():
-            if self._job_uid(pod.metadata) == uid and not any(map(claims_cards, self.devices.claims(pod))):
+            if self._job_uid(pod.metadata) == uid:
                 yield pod
 
     def _has_moved(self) -> None:
@@ -261,12 +260,18 @@ class Inventory:
     def _has_cards(self, pod: Pod) -> bool:
         return has_cards(requested(pod.spec)) or any(map(claims_cards, self.devices.claims(pod)))
 
-    def _claim_changed(self, claim: ResourceClaim) -> None:
-        """Mark the jobs of the pods that use a claim, and of the pod for which it was made."""
-        owner = claim.metadata.controller
-        users = [each.uid for each in claim.status.reserved_for or ()] + ([owner.uid] if owner is not None else [])
-        self._marked |= {self._job_uid(self._pods[uid].metadata) for uid in users if uid in self._pods}
-        self._notify()
+    def _claim_changed(self, uid: str) -> None:
+        """Mark the job of a pod that uses a claim which has changed."""
+        if (pod := self._pods.get(uid)) is not None:
+            self._sort_out(pod)
+            self.mark(self._job_uid(pod.metadata))
+
+    def _sort_out(self, pod: Pod) -> None:
+        """Keep a placed pod apart if it has no cards."""
+        if pod.is_placed and not self._has_cards(pod):
+            self._without_cards[pod.metadata.uid] = pod
+        else:
+            self._without_cards.pop(pod.metadata.uid, None)
 
     def _reflect_queues(self, resource: Resource) -> None:
         """Read a kind of the queue manager."""
@@ -410,8 +415,9 @@ class Inventory:
             self._pods[uid] = new
         else:
             self._pods.pop(uid, None)
-        if new is not None and new.is_placed and not has_cards(requested(new.spec)):
-            self._without_cards[uid] = new
+        self.devices.pod_changed(old, new)
+        if new is not None:
+            self._sort_out(new)
         else:
             self._without_cards.pop(uid, None)
         if owner is not None:

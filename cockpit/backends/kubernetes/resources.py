@@ -71,6 +71,8 @@ RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceS
 RESOURCE_SLICES_BETA = Resource("resource.k8s.io", "v1beta2", "resourceslices", "ResourceSlice", namespaced=False)
 RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
 RESOURCE_CLAIMS_BETA = Resource("resource.k8s.io", "v1beta2", "resourceclaims", "ResourceClaim")
+CLAIM_TEMPLATES = Resource("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
+CLAIM_TEMPLATES_BETA = Resource("resource.k8s.io", "v1beta2", "resourceclaimtemplates", "ResourceClaimTemplate")
 
 _KUEUE = "kueue.x-k8s.io"
 KUEUE_WORKLOADS = Resource(_KUEUE, "v1beta1", "workloads", "Workload")
@@ -120,5 +122,8 @@ WORKLOADS = (
     *(TRAIN_JOBS, TRAINING_JOBS, JOB_SETS, VOLCANO_JOBS, JOBS),
 )
 """Kinds of jobs. Of two versions of one kind the first that is served counts."""
-DEVICES = (KOORDINATOR_DEVICES, RESOURCE_SLICES, RESOURCE_SLICES_BETA, RESOURCE_CLAIMS, RESOURCE_CLAIMS_BETA)
+DEVICES = (
+    *(KOORDINATOR_DEVICES, RESOURCE_SLICES, RESOURCE_SLICES_BETA, RESOURCE_CLAIMS, RESOURCE_CLAIMS_BETA),
+    *(CLAIM_TEMPLATES, CLAIM_TEMPLATES_BETA),
+)
 """Kinds that tell of cards beside nodes and pods. Of two versions of one kind the first that is served counts."""

@@ -88,3 +88,14 @@ async def test_allocated_resources_of_ended_and_running_jobs_are_summed_by_inter
         [("ann", "team-a", 24_000 * half)],
         [("ann", "team-a", 8_000 * HOUR)],
     ]
+
+
+@pytest.mark.req("KU-06")
+async def test_a_pod_that_requests_any_number_of_cards_is_counted(backend: KubernetesBackend, server: FakeApi) -> None:
+    container = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": 10**12}}}
+    state = {"terminated": {"exitCode": 1, "startedAt": STARTED, "finishedAt": ENDED}}
+    status = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": state}]}
+    spec = {"nodeName": "n1", "containers": [container]}
+    server.create(PODS, {"kind": "Pod", "metadata": {"name": "huge"}, "spec": spec, "status": status})
+    (job,) = await backend.accounting()
+    assert (job.row.name, job.elapsed_ms) == ("huge", HOUR)

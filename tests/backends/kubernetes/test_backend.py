@@ -22,6 +22,7 @@ from cockpit.backends.kubernetes.wire.connection import Connection
 from cockpit.errors import MayBeAccepted, RequestRefused, Unreachable
 from cockpit.model.asking import LogRequest, LogStream, WantedLimit
 from cockpit.model.attempt import EndCause
+from cockpit.model.events import JobPlaced
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.pod_reasons import PodsNotCreated, PodsStarting
@@ -378,3 +379,16 @@ async def _shown(backend: KubernetesBackend, job: JobId, state: JobState, reason
             if any(row.id == job and row.state is state and isinstance(row.reason, reason) for row in delta.changed):
                 return True
     return False
+
+
+@pytest.mark.req("KU-02")
+async def test_a_job_that_starts_while_it_is_watched_is_an_event(backend: KubernetesBackend, server: FakeApi) -> None:
+    server.create("/api/v1/nodes", a_node("n1"))
+    async with aclosing(backend.watch_jobs()) as watch, asyncio.timeout(LONGEST):
+        await anext(watch)
+        started = {"state": {"running": {"startedAt": "2026-03-01T09:00:00Z"}}}
+        status = {"phase": "Running", "containerStatuses": [started]}
+        server.create(PODS, a_pod(None, "alone", spec={"nodeName": "n1"}, status=status))
+        await anext(watch)
+    placed = [each.body for each in await backend.events() if isinstance(each.body, JobPlaced)]
+    assert [[part.node for part in each.placement] for each in placed] == [["n1"]]

@@ -26,6 +26,7 @@ PODS = "/api/v1/namespaces/team-a/pods"
 NODES = "/api/v1/nodes"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/team-a/resourceclaims"
+TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/team-a/resourceclaimtemplates"
 DEVICES = "/apis/scheduling.koordinator.sh/v1alpha1/devices"
 RUNNING = {"phase": "Running", "containerStatuses": [{"state": {"running": {"startedAt": "2026-03-01T09:00:00Z"}}}]}
 LONGEST = 20.0
@@ -36,7 +37,7 @@ async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(session, "COALESCE_SECONDS", 0.0)
     backend = open_fake(server, tmp_path)
     server.kinds |= {
-        "/apis/resource.k8s.io/v1": ("resourceslices", "resourceclaims"),
+        "/apis/resource.k8s.io/v1": ("resourceslices", "resourceclaims", "resourceclaimtemplates"),
         "/apis/scheduling.koordinator.sh/v1alpha1": ("devices",),
     }
     yield backend
@@ -266,3 +267,40 @@ async def test_a_job_on_mig_instances_has_cards_of_their_profile(backend: Kubern
     rows = {row.name: (row.card_milli, row.card_models) for row in await backend.jobs()}
     assert rows == {"cut": (284, ("H100_1g.10gb",)), "whole": (1000, ("H100",))}
     assert (await shown(backend))["n1"] == ("?:whole", "?(?):cut", "?(?):cut")
+
+
+@pytest.mark.req("KU-06")
+async def test_a_pod_is_a_job_with_cards_as_soon_as_its_claim_is_known(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    server.create(NODES, a_node("n1", {}))
+    server.create(SLICES, a_slice({"name": "gpu-0"}))
+    server.create(PODS, a_pod("late", {}, **uses("mine")))
+    assert await backend.jobs() == []
+    server.create(CLAIMS, a_claim("mine", {"device": "gpu-0"}))
+    async with asyncio.timeout(LONGEST), aclosing(backend.watch_jobs(anything=True)) as watch:
+        async for _ in watch:
+            if (await shown(backend))["n1"] == ("1:late",):
+                break
+    assert [(row.name, row.card_milli) for row in await backend.jobs()] == [("late", 1000)]
+    server.remove(f"{CLAIMS}/mine")
+    async with asyncio.timeout(LONGEST), aclosing(backend.watch_jobs(anything=True)) as watch:
+        async for _ in watch:
+            if not await backend.jobs():
+                break
+    assert (await shown(backend))["n1"] == ()
+
+
+@pytest.mark.req("KU-06")
+async def test_a_suspended_job_requests_what_the_claims_of_its_pods_will(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    requests = [{"name": "card", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2}}]
+    requests.append({"name": "adapter", "exactly": {"deviceClassName": "dra.net"}})
+    template = {"kind": "ResourceClaimTemplate", "metadata": {"name": "two"}}
+    server.create(TEMPLATES, {**template, "spec": {"spec": {"devices": {"requests": requests}}}})
+    own = [{"name": "card", "resourceClaimTemplateName": "two"}]
+    pods = {"spec": {"containers": [{"name": "main"}], "resourceClaims": own}}
+    spec = {"suspend": True, "parallelism": 3, "completions": 3, "template": pods}
+    server.create("/apis/batch/v1/namespaces/team-a/jobs", {"kind": "Job", "metadata": {"name": "waits"}, "spec": spec})
+    assert [(row.name, row.card_milli) for row in await backend.jobs()] == [("waits", 6000)]

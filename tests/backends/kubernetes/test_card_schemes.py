@@ -11,7 +11,7 @@ import pytest
 
 from cockpit.backends.kubernetes.mapping.cards.all import NodeCards, places_of
 from cockpit.backends.kubernetes.mapping.cards.placing import slices_on
-from cockpit.backends.kubernetes.mapping.cards.requests import card_milli, has_cards, joined, requested_shares
+from cockpit.backends.kubernetes.mapping.cards.requests import card_milli, has_cards, joined, units_of, wanted_parts
 from cockpit.backends.kubernetes.mapping.cards.scheme import PodSource
 from cockpit.backends.kubernetes.mapping.quantities import requested
 from cockpit.backends.kubernetes.objects.koordinator import Device
@@ -218,7 +218,11 @@ def test_a_resource_that_counts_parts_of_cards_makes_as_many_cards_as_there_are(
 # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 SMALL_AND_LARGE = joined(
-    [{"aliyun.com/gpu-mem": 16, "nvidia.com/gpumem": 16384}, {"aliyun.com/gpu-mem": 80, "nvidia.com/gpumem": 81920}]
+    units_of(each)
+    for each in (
+        {"aliyun.com/gpu-mem": 16, "nvidia.com/gpumem": 16384},
+        {"aliyun.com/gpu-mem": 80, "nvidia.com/gpumem": 81920},
+    )
 )
 
 
@@ -246,7 +250,8 @@ SMALL_AND_LARGE = joined(
 )
 def test_requests_for_shares_are_thousandths_of_cards(containers: list[dict[str, object]], parts: list[int]) -> None:
     wanted = requested(pod_of({}, *containers).spec)
-    assert [each.milli for each in requested_shares(wanted, SMALL_AND_LARGE)] == parts
+    found = [each.milli for each in wanted_parts(wanted, SMALL_AND_LARGE) for _ in range(each.number)]
+    assert found == parts
     assert (card_milli(wanted, SMALL_AND_LARGE), has_cards(wanted)) == (sum(parts), bool(parts))
 
 
@@ -312,3 +317,20 @@ def test_more_cards_than_a_node_has_are_not_given_out() -> None:
     first, second = (pod_of({}, {GPU: 2}, name=name) for name in ("a", "b"))
     assert held(node, first, second) == [[(0, None, 1000, False), (1, None, 1000, False)], []]
     assert slices_on(node, [()]) == [tuple[CardSlice, ...]()]
+
+
+@pytest.mark.req("KU-06")
+@pytest.mark.parametrize("name", [GPU, "aliyun.com/gpu-mem", "nvidia.com/gpumem", "nvidia.com/mig-1g.10gb"])
+def test_a_request_for_any_number_of_cards_is_only_a_number(name: str) -> None:
+    node = the_cards(a_card_node({GPU: "4"}))
+    huge = pod_of({}, {name: 10**12})
+    assert card_milli(requested(huge.spec), SMALL_AND_LARGE) >= 10**10
+    assert len(held(node, huge)[0]) <= 28
+
+
+@pytest.mark.req("KU-06")
+@pytest.mark.parametrize("name", [GPU, "aliyun.com/gpu-count"])
+def test_a_node_that_claims_any_number_of_cards_has_none(name: str) -> None:
+    cards = the_cards(a_card_node({"aliyun.com/gpu-mem": "30", name: str(10**12)}))
+    assert cards.cards == ()
+    assert cards.trouble == (f"{name}: a node cannot have {10**12} cards",)

@@ -5,14 +5,23 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cockpit.backends.kubernetes.devices import Devices
-from cockpit.backends.kubernetes.mapping.planning import ClusterLists, state
+from cockpit.backends.kubernetes.mapping.cards.view import ClusterCards
+from cockpit.backends.kubernetes.mapping.planning import ClusterLists, job_placement, state
 from cockpit.backends.kubernetes.mapping.rows import row_of
 from cockpit.backends.kubernetes.objects.pod import Pod
 from cockpit.backends.kubernetes.objects.workload import Workload
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.spec import Access
-from tests.backends.kubernetes.objects import CREATED, GPU, a_job, a_node, a_pytorch_job, a_running_pod
+from tests.backends.kubernetes.objects import (
+    CREATED,
+    GPU,
+    a_job,
+    a_node,
+    a_pytorch_job,
+    a_running_pod,
+    an_ended_pod,
+    the_cards,
+)
 
 
 def two_cards(name: str) -> Pod:
@@ -24,7 +33,7 @@ def two_cards(name: str) -> Pod:
 def test_several_pods_of_a_job_share_a_node() -> None:
     job = a_job(two_cards("a"), two_cards("b"), workload=a_pytorch_job())
     nodes, others = {"n1": a_node()}, (two_cards("c"), two_cards("d"))
-    cards = Devices(lambda _: None).cards(nodes, 1)
+    cards = ClusterCards({"n1": the_cards(nodes["n1"])})
     lists = ClusterLists(Millis(1), nodes, {JobId(7): job}, others, known_cards=cards)
     copied = state(lists)
     attempt = copied.jobs[JobId(7)].attempt
@@ -33,6 +42,16 @@ def test_several_pods_of_a_job_share_a_node() -> None:
     assert (part.cpus, part.memory_mib, [each.card for each in part.slices]) == (16, 2 * 65536, [0, 1, 2, 3])
     ((others,),) = copied.others.values()
     assert [(each.cpus, len(each.slices)) for each in others] == [(16, 4)]
+
+
+@pytest.mark.req("KU-06")
+def test_each_replica_of_a_job_has_its_own_cards_and_rank() -> None:
+    job = a_job(two_cards("b"), an_ended_pod("a"), two_cards("c"), workload=a_pytorch_job())
+    nodes = {"n1": a_node()}
+    cards = ClusterCards({"n1": the_cards(nodes["n1"])})
+    lists = ClusterLists(Millis(1), nodes, {JobId(7): job}, (two_cards("0"),), known_cards=cards)
+    placed = job_placement(lists, JobId(7))
+    assert [(each.rank, [part.card for part in each.slices]) for each in placed] == [(1, [2, 3]), (2, [4, 5])]
 
 
 @pytest.mark.req("KU-03")

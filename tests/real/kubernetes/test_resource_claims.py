@@ -156,6 +156,11 @@ async def test_a_waiting_claim_is_a_request_and_one_that_serves_a_resource_count
     two = {"name": "cards", "exactly": {"deviceClassName": DRIVER, "count": 64}}
     cluster.admin.create(claims, {"metadata": {"name": "many"}, "spec": {"devices": {"requests": [two]}}})
     create_pod(cluster.admin, namespace, claiming("waits", resourceClaimName="many"))
+    template = {"metadata": {"name": "one"}, "spec": {"spec": {"devices": {"requests": [request("gpu-0")]}}}}
+    cluster.admin.create(f"{API}/namespaces/{namespace}/resourceclaimtemplates", template)
+    pod = claiming("held", resourceClaimTemplateName="one")
+    job = {"suspend": True, "parallelism": 3, "completions": 3, "template": {"spec": pod["spec"]}}
+    cluster.admin.create(f"/apis/batch/v1/namespaces/{namespace}/jobs", {"metadata": {"name": "held"}, "spec": job})
     extended = claiming("extended", resourceClaimName="unused")
     del extended["spec"]["resourceClaims"]
     extended["spec"]["containers"][0]["resources"] = {"limits": {"example.com/gpu": "1"}}
@@ -164,4 +169,4 @@ async def test_a_waiting_claim_is_a_request_and_one_that_serves_a_resource_count
         row = await nodes_when(backend, lambda row: len(row.slices) == 1)
         assert [(use.name, use.assumed) for use in row.slices] == [("extended", False)]
         shown = {job.name: job.card_milli for job in await backend.jobs()}
-        assert shown == {"waits": 64_000, "extended": row.slices[0].milli}
+        assert shown == {"waits": 64_000, "held": 3000, "extended": row.slices[0].milli}

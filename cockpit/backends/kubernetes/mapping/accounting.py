@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.backends.kubernetes.mapping.cards.scheme import MOST_CARDS
 from cockpit.backends.kubernetes.mapping.planning import job_record, shown_spec
-from cockpit.backends.kubernetes.mapping.quantities import requested
+from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested
 from cockpit.engine.views.spending import divided, ended_job, spans
 from cockpit.model.accounting import EndedJob, Spending
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ENDED
-from cockpit.model.node import Allocation, first_cards
+from cockpit.model.node import Allocation, CardSlice, first_cards
+from cockpit.model.spec import WHOLE_CARD
 
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.mapping.cards.view import ClusterCards
@@ -61,12 +63,15 @@ def held_by(job: KubeJob, cards: ClusterCards) -> Iterator[Allocation]:
     pods = [pod for pod in job.pods if pod.spec.node_name] if job.state in ENDED else job.placed
     for rank, pod in enumerate(pods):
         wants = requested(pod.spec)
-        yield Allocation(
-            rank, NodeName(pod.spec.node_name), wants.cpus, wants.memory_mib, first_cards(cards.pod_milli(job, wants))
-        )
+        yield Allocation(rank, NodeName(pod.spec.node_name), wants.cpus, wants.memory_mib, _cards(job, wants, cards))
     if pods or job.state not in ENDED or job.started_at is None:
         return
     # Its controller has deleted the pods of a job that has ended (cleanPodPolicy), but its spec still has their sizes.
     sizes = (each for count, each in job.sizes for _ in range(count))
     for rank, wants in enumerate(sizes):
-        yield Allocation(rank, NodeName(""), wants.cpus, wants.memory_mib, first_cards(cards.pod_milli(job, wants)))
+        yield Allocation(rank, NodeName(""), wants.cpus, wants.memory_mib, _cards(job, wants, cards))
+
+
+def _cards(job: KubeJob, wants: PodAmounts, cards: ClusterCards) -> tuple[CardSlice, ...]:
+    # A pod that names its node may request any number; the kubelet refuses it later.
+    return first_cards(min(cards.pod_milli(job, wants), WHOLE_CARD * MOST_CARDS))

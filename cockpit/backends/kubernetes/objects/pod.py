@@ -60,6 +60,8 @@ class PodClaim(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     resource_claim_name: str | None = None
     """The claim itself; None: one that was made for the pod, which its status names."""
+    resource_claim_template_name: str | None = None
+    """The template of such a claim."""
 
 
 class ExtendedClaim(msgspec.Struct, frozen=True, rename="camel"):

@@ -97,6 +97,19 @@ class ClaimSpec(msgspec.Struct, frozen=True):
     devices: ClaimDevices = ClaimDevices()
 
 
+class ClaimTemplateSpec(msgspec.Struct, frozen=True):
+    """The claim that is made for each pod."""
+
+    spec: ClaimSpec = ClaimSpec()
+
+
+class ResourceClaimTemplate(msgspec.Struct, frozen=True):
+    """A claim that each pod which names it gets for itself."""
+
+    metadata: ObjectMeta
+    spec: ClaimTemplateSpec = ClaimTemplateSpec()
+
+
 class AllocatedDevice(msgspec.Struct, frozen=True, rename="camel"):
     """A device, or a part of one, that the claim got."""
 

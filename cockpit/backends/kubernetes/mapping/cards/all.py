@@ -12,7 +12,7 @@ from cockpit.backends.kubernetes.mapping.cards.device_plugins import DevicePlugi
 from cockpit.backends.kubernetes.mapping.cards.gpu_share import GpuShare
 from cockpit.backends.kubernetes.mapping.cards.hami import Hami
 from cockpit.backends.kubernetes.mapping.cards.koordinator import Koordinator
-from cockpit.backends.kubernetes.mapping.cards.requests import joined, requested_shares
+from cockpit.backends.kubernetes.mapping.cards.requests import NO_UNITS, Units, units_of, wanted_parts
 from cockpit.backends.kubernetes.mapping.cards.scheme import (
     CardScheme,
     NodeSource,
@@ -21,8 +21,9 @@ from cockpit.backends.kubernetes.mapping.cards.scheme import (
     Unreadable,
 )
 from cockpit.backends.kubernetes.mapping.cards.volcano import VolcanoVgpu
-from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested
+from cockpit.backends.kubernetes.mapping.quantities import requested
 from cockpit.model.node import Card
+from cockpit.model.spec import WHOLE_CARD
 
 SCHEMES: tuple[CardScheme, ...] = (Hami(), VolcanoVgpu(), Koordinator(), GpuShare(), Claims(), DevicePlugins())
 """Each counts its cards by resources that those after it do not count again."""
@@ -47,10 +48,15 @@ class NodeCards(NamedTuple):
     trouble: tuple[str, ...] = ()
     """What of the node's objects could not be read."""
 
+    units: Units = NO_UNITS
+    """For resources that count parts of cards: the amount that makes one card of this node."""
+    counted: Mapping[str, tuple[int, ...]] = {}
+    """The indices of the cards that each resource counts."""
+
     @property
-    def units(self) -> Mapping[str, int]:
-        """For resources that count parts of cards: the amount that makes one card of this node."""
-        return {name: size for _, own, _ in self.managed for name, size in own.units.items()}
+    def tells(self) -> bool:
+        """Whether some scheme may tell which cards a pod has."""
+        return any(not isinstance(scheme, DevicePlugins) for scheme, _, _ in self.managed)
 
 
 def cards_of(source: NodeSource) -> NodeCards:
@@ -72,7 +78,9 @@ def cards_of(source: NodeSource) -> NodeCards:
             managed.append((scheme, own, first))
             cards += (replace(card, index=first + place) for place, card in enumerate(own.cards.values()))
             others = tuple(each for each in others if each[0] not in own.resources)
-    return NodeCards(tuple(cards), tuple(managed), tuple(trouble))
+    units = units_of({name: size for _, own, _ in managed for name, size in own.units.items()})
+    counted = dict(pair for _, own, first in managed for pair in _counted(own, first))
+    return NodeCards(tuple(cards), tuple(managed), tuple(trouble), units, counted)
 
 
 def places_of(source: PodSource, node: NodeCards) -> tuple[tuple[Place, ...], str]:
@@ -88,19 +96,20 @@ def places_of(source: PodSource, node: NodeCards) -> tuple[tuple[Place, ...], st
             index = {name: first + place for place, name in enumerate(own.cards)}
             every = tuple(index.values())
             return tuple(Place(index.get(each.card or ""), each.milli, every) for each in shares), trouble
-    return tuple(_unknown(requested(source.pod.spec), node)), trouble
+    return tuple(_unknown(source, node)), trouble
 
 
-def _unknown(wanted: PodAmounts, node: NodeCards) -> Iterator[Place]:
+def _unknown(source: PodSource, node: NodeCards) -> Iterator[Place]:
     """Yield what the pod requests of the node's cards, when nothing tells which it has."""
-    units = joined((node.units,))
-    for each in requested_shares(wanted, units):
-        yield Place(None, each.milli, tuple(_counted_by(each.resource, node)))
+    for each in wanted_parts(requested(source.pod.spec), node.units):
+        among = node.counted.get(each.resource, ())
+        # A pod may request any number, and name a node that has less: more than there is need not be listed.
+        most = WHOLE_CARD * (len(among) or len(node.cards)) // each.milli
+        yield from (Place(None, each.milli, among) for _ in range(min(each.number, most)))
 
 
-def _counted_by(resource: str, node: NodeCards) -> Iterator[int]:
-    """Yield the indices of the cards that the resource counts."""
-    for _, own, first in node.managed:
-        if resource in own.resources or resource in own.units:
-            names = own.counted.get(resource, own.cards)
-            yield from (first + place for place, name in enumerate(own.cards) if name in names)
+def _counted(own: SchemeCards, first: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield each resource with the indices of the cards that it counts. `first`: the index of the first card."""
+    index = {name: first + place for place, name in enumerate(own.cards)}
+    for resource in own.resources | own.units.keys():
+        yield resource, tuple(index[name] for name in own.counted.get(resource, own.cards))

@@ -27,6 +27,7 @@ from cockpit.backends.kubernetes.mapping.cards.scheme import (
 from cockpit.backends.kubernetes.mapping.quantities import quantity
 from cockpit.backends.kubernetes.objects.resource_claims import (
     AllocatedDevice,
+    ClaimSpec,
     Consumed,
     DeviceRequest,
     ResourceClaim,
@@ -87,7 +88,12 @@ def claimed_milli(claim: ResourceClaim) -> int:
     """Return the cards that a claim requests, in thousandths; of an allocated one those that it has."""
     if claim.results:
         return WHOLE_CARD * sum(is_card(each.driver) for each in claim.results)
-    return WHOLE_CARD * sum(map(_requested, claim.spec.devices.requests or ()))
+    return requested_milli(claim.spec)
+
+
+def requested_milli(spec: ClaimSpec) -> int:
+    """Return the cards that a claim requests before it is allocated, in thousandths."""
+    return WHOLE_CARD * sum(map(_requested, spec.devices.requests or ()))
 
 
 def claims_cards(claim: ResourceClaim) -> bool:

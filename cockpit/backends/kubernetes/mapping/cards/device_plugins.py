@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cockpit.backends.kubernetes.mapping.cards.models import MEMORY_LABEL, card_model
-from cockpit.backends.kubernetes.mapping.cards.scheme import NodeSource, PodSource, SchemeCards, Share, whole_number
+from cockpit.backends.kubernetes.mapping.cards.scheme import (
+    NodeSource,
+    PodSource,
+    SchemeCards,
+    Share,
+    check_number,
+    whole_number,
+)
 from cockpit.model.cardmodels import instances_per_card
 from cockpit.model.node import Card, CardVendor
 
@@ -53,7 +60,7 @@ class DevicePlugins:
             per_card = _per_card(name, profile, labels)
             named = model or ("gpu" if profile else name.partition("/")[2])
             units[name] = max(1, per_card)
-            counted[name] = tuple(f"{name}/{place}" for place in range(-(-count // units[name])))
+            counted[name] = tuple(f"{name}/{place}" for place in range(check_number(-(-count // units[name]), name)))
             for each in counted[name]:
                 cards[each] = Card(
                     index=len(cards),

@@ -16,6 +16,7 @@ from cockpit.backends.kubernetes.mapping.cards.scheme import (
     SchemeCards,
     Share,
     Unreadable,
+    check_number,
     share_milli,
     whole_number,
 )
@@ -49,7 +50,7 @@ class GpuShare:
         mib = per_card if per_card >= _FROM_MIB else per_card * 1024
         cards = {
             str(place): Card(index=place, model=model, vendor=CardVendor.NVIDIA, memory_mib=mib)
-            for place in range(count)
+            for place in range(check_number(count, COUNT))
         }
         # A node that shares its cards may offer them as whole ones, too: they are the same cards.
         resources = frozenset({MEMORY, COUNT, CORES, "nvidia.com/gpu"})

@@ -9,18 +9,29 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from cockpit.backends.kubernetes.mapping.cards import gpu_share, hami, koordinator, volcano
 from cockpit.backends.kubernetes.mapping.cards.device_plugins import CARDS, MIG, SHARED_GPU, counts_cards
-from cockpit.backends.kubernetes.mapping.cards.scheme import Share
 from cockpit.backends.kubernetes.mapping.quantities import PodAmounts
 from cockpit.model.cardmodels import instances_per_card
 from cockpit.model.spec import WHOLE_CARD
 
-Units = Mapping[str, tuple[int, ...]]
+Units = tuple[tuple[str, tuple[int, ...]], ...]
 """By resource, the amounts that make one card of some node, smallest first."""
-NO_UNITS: Units = {}
+NO_UNITS: Units = ()
+
+
+class Wanted(NamedTuple):
+    """Equal parts of cards that a pod requests; which cards it gets is not known."""
+
+    number: int
+    """The number of the parts, each of another card where it is a whole one."""
+    milli: int
+    """Each part, in thousandths of a card."""
+    resource: str
+    """What counts them."""
 
 
 class _Request(NamedTuple):
@@ -60,7 +71,7 @@ def has_cards(wanted: PodAmounts) -> bool:
 
 def card_milli(wanted: PodAmounts, units: Units = NO_UNITS) -> int:
     """Return the cards that a pod requests, in thousandths."""
-    return sum(each.milli for each in requested_shares(wanted, units))
+    return sum(each.number * each.milli for each in wanted_parts(wanted, units))
 
 
 def depends_on_cards(wanted: PodAmounts) -> bool:
@@ -68,24 +79,28 @@ def depends_on_cards(wanted: PodAmounts) -> bool:
     return any(name in _SHARED and name not in _PERCENT for name, _ in wanted.others)
 
 
-def requested_shares(wanted: PodAmounts, units: Units = NO_UNITS) -> tuple[Share, ...]:
-    """Return a share for each card, or part of one, that a pod requests; which card it gets is not known."""
+# Thousands of pods have few different requests.
+@lru_cache(maxsize=4096)
+def wanted_parts(wanted: PodAmounts, units: Units = NO_UNITS) -> tuple[Wanted, ...]:
+    """Return the cards, and parts of cards, that a pod requests."""
+    sizes = dict(units)
     amounts = {name: count for name, count in wanted.others if count > 0}
-    shares: list[Share] = []
+    parts: list[Wanted] = []
     counted: set[str] = set()
     for request in _REQUESTS:
         named = [name for name in request.shares if name in amounts]
         if named or (request.number in amounts and request.number not in CARDS):
             counted.add(request.number)
-            shares += _of(request, named, amounts, units)
+            parts.append(_of(request, named, amounts, sizes))
     for name, count in amounts.items():
         if counts_cards(name) and name not in counted:
-            per_card = _per_card(name, units)
-            shares += [Share(None, WHOLE_CARD // per_card, name)] * count
-    return tuple(shares)
+            parts.append(Wanted(count, WHOLE_CARD // _per_card(name, sizes), name))
+    return tuple(parts)
 
 
-def _of(request: _Request, named: list[str], amounts: Mapping[str, int], units: Units) -> Iterable[Share]:
+def _of(
+    request: _Request, named: list[str], amounts: Mapping[str, int], units: Mapping[str, tuple[int, ...]]
+) -> Wanted:
     number = amounts.get(request.number, 0)
     for name in named:
         sizes = (100,) if name in _PERCENT else units.get(name, ())
@@ -95,17 +110,12 @@ def _of(request: _Request, named: list[str], amounts: Mapping[str, int], units: 
             size = next((size for size in sizes if size >= each), sizes[-1])
             milli = max(1, WHOLE_CARD * amounts[name] // size)
             number = max(1, number, -(-milli // WHOLE_CARD))
-            return [Share(None, part, name) for part in _equal(milli, number)]
+            return Wanted(number, max(1, milli // number), name)
     # Of how much memory a card has nothing is known: it is shown as all of a card.
-    return [Share(None, WHOLE_CARD, named[0] if named else request.number)] * max(1, number)
+    return Wanted(max(1, number), WHOLE_CARD, named[0] if named else request.number)
 
 
-def _equal(milli: int, number: int) -> Iterable[int]:
-    """Yield `number` nearly equal parts of an amount."""
-    return (milli * (place + 1) // number - milli * place // number or 1 for place in range(number))
-
-
-def _per_card(resource: str, units: Units) -> int:
+def _per_card(resource: str, units: Mapping[str, tuple[int, ...]]) -> int:
     """Return how many of a device plugin's resource make one card."""
     if resource.startswith(MIG):
         return instances_per_card(resource.removeprefix(MIG)) or 1
@@ -114,10 +124,16 @@ def _per_card(resource: str, units: Units) -> int:
     return sizes[0] if resource in CARDS or resource == SHARED_GPU else 1
 
 
-def joined(units: Iterable[Mapping[str, int]]) -> Units:
+def units_of(units: Mapping[str, int]) -> Units:
+    """Return the units of one node."""
+    return tuple((name, (size,)) for name, size in sorted(units.items()))
+
+
+def joined(units: Iterable[Units]) -> Units:
     """Return the units of several nodes."""
     sizes: defaultdict[str, set[int]] = defaultdict(set)
-    for each in units:
-        for name, size in each.items():
-            sizes[name].add(size)
-    return {name: tuple(sorted(found)) for name, found in sorted(sizes.items())}
+    # Most nodes have equal ones.
+    for each in set(units):
+        for name, found in each:
+            sizes[name].update(found)
+    return tuple((name, tuple(sorted(found))) for name, found in sorted(sizes.items()))

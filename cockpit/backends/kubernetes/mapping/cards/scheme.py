@@ -89,6 +89,17 @@ class CardScheme(Protocol):
         """Return what the pod holds of the node's cards; None: the scheme does not tell. Raises `Unreadable`."""
 
 
+MOST_CARDS = 4096
+"""No node has more cards; larger numbers are mistakes."""
+
+
+def check_number(cards: int, resource: str) -> int:
+    """Return the number of a node's cards. Raises `Unreadable` where no node can have so many."""
+    if cards > MOST_CARDS:
+        raise Unreadable(f"{resource}: a node cannot have {cards} cards", frozenset({resource}))
+    return cards
+
+
 def whole_number(text: str) -> int | None:
     """Return the number that a label or annotation writes in digits; None: it is none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
