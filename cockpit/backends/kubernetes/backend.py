@@ -90,6 +90,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_AHEAD = 10
+MOST_EVENTS = 1000
 _MIRRORED = frozenset({"rules", "nodes", "reservations", "queues"})
 """Operations that the embedded engine answers from its copy of the cluster."""
 
@@ -202,20 +203,21 @@ class KubernetesBackend(Asking, LiveBackend):
             job=self._placed_record(job),
             log_tail=await self._last_lines(job),
             explanation=explanation,
-            events=tuple(await self.events(job=job)),
+            # A panel asks each second, as long as the cursor is on the job.
+            events=tuple(chosen(await self._events_of(job, recent=True), -1, MOST_EVENTS)),
             priority=await self._priority(row),
             waited=self._history.waited(self._record(job), self._clock.now()),
             recorded=True,
         )
 
-    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
+    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = MOST_EVENTS) -> list[EventRecord]:
         """Return what Kubernetes reports of jobs, and what was seen of them while this cockpit was connected."""
         if job is None:
             await self._ready()
             everything = await self._events.of_all(self._list.jobs, self._inventory.namespaces)
             return chosen(everything, after, limit)
         await self._row(job)
-        return chosen(await self._events.of_job(job, self._record(job), self._list.jobs.get(job)), after, limit)
+        return chosen(await self._events_of(job), after, limit)
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
         await self._ready()
@@ -433,6 +435,9 @@ class KubernetesBackend(Asking, LiveBackend):
             return ()
         return (breakdown_of(row, job, await self._classes.values()),)
 
+    async def _events_of(self, job: JobId, *, recent: bool = False) -> list[EventRecord]:
+        return await self._events.of_job(job, self._record(job), self._list.jobs.get(job), recent=recent)
+
     def _record(self, job: JobId) -> Job:
         """Return the record of a job, with the nodes that it has and without its cards."""
         if (gone := self._list.gone.get(job)) is not None:
@@ -478,6 +483,8 @@ class KubernetesBackend(Asking, LiveBackend):
     async def _ready(self) -> None:
         """Wait until everything has been listed once. Raises `Unreachable` while the server has never answered."""
         await self._session.ready()
+        # A screen asks several questions at once, none of which may have to wait: a key is handled between them.
+        await asyncio.sleep(0)
         self.user = self._acts.user = self._session.user
         self._acts.served = self._inventory.served
         self._acts.queue.takes_jobs_of = self._inventory.takes_jobs_of

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MOST_OBJECTS = 8
 """Most objects of one job whose events are asked for one by one; of more, all events of the namespace are listed."""
+REST_SECONDS = 10.0
+"""Least time between two questions about one job by a panel: an API server looks through all events of a namespace."""
 MOST_RECORDS = 10_000
 """Most events that are kept; the one that came first is dropped first."""
 _PAGE = msgspec.json.Decoder(Page[KubeEvent])
@@ -39,11 +41,19 @@ class JobEvents:
     def __init__(self, api: Api, history: History) -> None:
         self._api, self._history = api, history
         self._records: dict[object, EventRecord] = {}
+        self._read_last: tuple[JobId, float] | None = None
+        """The job that was last asked about, and when, as the event loop counts time."""
         self._last = 0
 
-    async def of_job(self, number: JobId, record: Job, job: KubeJob | None) -> list[EventRecord]:
-        """Return a job's events, oldest first. `job`: None for one that is gone, of which nothing new is reported."""
-        if job is not None:
+    async def of_job(
+        self, number: JobId, record: Job, job: KubeJob | None, *, recent: bool = False
+    ) -> list[EventRecord]:
+        """Return a job's events, oldest first. `job`: None for one that is gone, of which nothing new is reported.
+        `recent`: whether the answer to a question of the last seconds suffices."""
+        now = asyncio.get_running_loop().time()
+        rests = self._read_last is not None and self._read_last[0] == number and now < self._read_last[1] + REST_SECONDS
+        if job is not None and not (recent and rests):
+            self._read_last = number, now
             uids = dict.fromkeys(_uids(job), number)
             await self._read(job.meta.namespace, uids, one_by_one=len(uids) <= MOST_OBJECTS)
         self._take(self._history.of(record))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -36,21 +37,30 @@ class PriorityClass(msgspec.Struct, frozen=True, rename="camel"):
 _PAGE = msgspec.json.Decoder(Page[PriorityClass])
 
 
+KEPT_SECONDS = 60.0
+"""How long the values of the classes are shown before they are read again: a screen asks each second."""
+
+
 class PriorityClasses:
-    """The classes of one cluster, read anew for each question: there are few, and questions are rare."""
+    """The classes of one cluster, read anew for each change: there are few, and changes are rare."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
+        self._values: tuple[float, ClassValues] | None = None
+        """When the values were read, as the event loop counts time."""
 
     async def of_pods(self) -> Mapping[str, PriorityClass]:
         """Return the classes of pods by name; empty where the user may not list them."""
         return await self._listed(PRIORITY_CLASSES)
 
     async def values(self) -> ClassValues:
-        """Return the values of the classes of pods."""
-        known = await self.of_pods()
-        default = next((name for name, each in known.items() if each.global_default), "")
-        return ClassValues({name: each.value for name, each in known.items()}, default)
+        """Return the values of the classes of pods, at most `KEPT_SECONDS` old."""
+        now = asyncio.get_running_loop().time()
+        if self._values is None or now >= self._values[0] + KEPT_SECONDS:
+            known = await self.of_pods()
+            default = next((name for name, each in known.items() if each.global_default), "")
+            self._values = now, ClassValues({name: each.value for name, each in known.items()}, default)
+        return self._values[1]
 
     async def of_kueue(self) -> Mapping[str, PriorityClass]:
         """Return the classes of Kueue's workloads by name; empty without Kueue."""

@@ -152,3 +152,15 @@ async def test_a_job_that_starts_while_it_is_watched_has_the_event_of_its_start(
                 break
     records = await backend.events(job=row.id)
     assert [event_kind(each.body) for each in records if isinstance(each.body, JobPlaced)] == ["job_placed"]
+
+
+@pytest.mark.req("PF-20")
+async def test_a_panel_that_is_shown_asks_for_events_seldom(backend: KubernetesBackend, server: FakeApi) -> None:
+    server.create(EVENTS, an_event("e1", server.create(JOBS, a_job()), "SuccessfulCreate"))
+    (row,) = await backend.jobs()
+    for _ in range(3):
+        assert reports(list((await backend.job(row.id)).events)) == [("Job train", "SuccessfulCreate", 1)]
+    asked = [each for each in server.requests if each.startswith(f"GET {EVENTS}")]
+    assert len(asked) == 1
+    await backend.events(job=row.id)
+    assert len([each for each in server.requests if each.startswith(f"GET {EVENTS}")]) == 2

@@ -141,6 +141,28 @@ async def test_a_cut_line_ends_the_watch_and_loses_nothing(copy: Copy, server: F
     assert copy.reflector.trouble is None
 
 
+@pytest.mark.req("TR-04", "KU-02")
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\x00\xff garbage\n",
+        b"null\n",
+        b'{"type": "MODIFIED", "object": {"metadata": []}}\n',
+        b'{"type": "MODIFIED"}\n',
+        b'{"type": "NEWER", "object": {"metadata": {"name": "a", "uid": 7}}}\n',
+        b"x" * 10_000_000 + b"\n",
+        b"\n\n",
+    ],
+    ids=["garbage", "null", "another form", "no object", "a wrong uid", "10 MB", "empty lines"],
+)
+async def test_a_watch_of_nonsense_loses_nothing_and_goes_on(copy: Copy, server: FakeApi, line: bytes) -> None:
+    await following(copy, server)
+    server.send_raw(line)
+    server.create(HERE, pod("b"))
+    await copy.until(lambda: copy.nodes == {"a": "", "b": ""})
+    assert None not in [new for _, new in copy.changes]
+
+
 FORBIDDEN = Reply.failure(403, "Forbidden", "pods is forbidden: no")
 
 

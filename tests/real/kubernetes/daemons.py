@@ -86,6 +86,13 @@ class Daemons:
         process.wait()
         self._tell_reaper(f"-{process.pid}")
 
+    def pause(self, name: str) -> None:
+        """Have it answer nothing and keep its connections."""
+        self._signal(name, signal.SIGSTOP)
+
+    def go_on(self, name: str) -> None:
+        self._signal(name, signal.SIGCONT)
+
     def stop_all(self) -> None:
         """End all, the latest first, and remove the folder."""
         for name in list(reversed(self._running)):

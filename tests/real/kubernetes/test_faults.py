@@ -13,6 +13,7 @@ from cockpit.backends.base import Phase
 from cockpit.backends.kubernetes import session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.backends.kubernetes.resources import PODS
+from cockpit.backends.kubernetes.wire import api as wire
 from cockpit.backends.kubernetes.wire import reflector
 from cockpit.backends.kubernetes.wire.api import Api
 from cockpit.backends.kubernetes.wire.connection import Connection
@@ -175,6 +176,28 @@ async def test_a_server_that_restarts_takes_nothing_from_the_screen(fragile: Rea
 
 
 @pytest.mark.req("TR-04", "KU-02")
+async def test_a_server_that_hangs_is_noticed_although_no_watch_ends(
+    fragile: RealKubernetes, here: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_pod(fragile.admin, here, fake_pod("before", cards=1))
+    async with cockpit_with(fragile.kubeconfig(ADMIN), here) as backend, watching(backend) as seen:
+        await seen.until(lambda: "before" in seen.rows)
+        monkeypatch.setattr(wire, "REQUEST_SECONDS", 2.0)
+        fragile.daemons.pause(API_SERVER)
+        try:
+            stale = await until_state(backend, Phase.STALE, "no answer in time")
+            assert stale.good_at is not None
+            assert [row.name for row in await backend.jobs()] == ["before"]
+        finally:
+            fragile.daemons.go_on(API_SERVER)
+        monkeypatch.setattr(wire, "REQUEST_SECONDS", 30.0)
+        await until_state(backend, Phase.CONNECTED)
+        create_pod(fragile.admin, here, fake_pod("after", cards=1))
+        await seen.until(lambda: "after" in seen.rows)
+        assert seen.removed == []
+
+
+@pytest.mark.req("TR-04", "KU-02")
 async def test_after_a_compaction_what_is_gone_is_missing_and_the_rest_stays(
     fragile: RealKubernetes, here: str
 ) -> None:
@@ -190,8 +213,9 @@ async def test_after_a_compaction_what_is_gone_is_missing_and_the_rest_stays(
         await asyncio.to_thread(fragile.forget_past)
         for each in backend._inventory._reflectors:
             backend._inventory._tasks.start(each.run(), "a watch")
-        await seen.until(lambda: "goes" in seen.removed)
-        assert seen.removed == ["goes"]
+        # What is deleted before its end counts as stopped.
+        await seen.until(lambda: seen.rows["goes"].ended_at is not None)
+        assert (seen.removed, seen.rows["stays"].ended_at) == ([], None)
         await until_state(backend, Phase.CONNECTED)
 
 

@@ -249,8 +249,19 @@ def job_placement(lists: ClusterLists, number: JobId) -> Placement:
     """Return what each placed pod of a job occupies, by rank."""
     # Which part of a card a pod has depends on the other pods of its node.
     nodes = {pod.spec.node_name for pod in lists.jobs[number].placed} & lists.nodes.keys()
-    order = list(lists.jobs).index(number)
-    return _placements([*map(_ranked, lists.jobs.values()), list(enumerate(lists.others))], nodes, lists.cards)[order]
+    # Few of ten thousand jobs are on the same nodes.
+    beside = [
+        _ranked(each)
+        for other, each in lists.jobs.items()
+        if other != number and any(pod.spec.node_name in nodes for pod in each.pods)
+    ]
+    return _placements([_ranked(lists.jobs[number]), *beside, list(enumerate(lists.others))], nodes, lists.cards)[0]
+
+
+def node_placement(job: KubeJob) -> Placement:
+    """Return where the placed pods of a job are, without the cards that they have."""
+    wanted = ((rank, pod.spec.node_name, requested(pod.spec)) for rank, pod in _ranked(job))
+    return tuple(Allocation(rank, NodeName(node), wants.cpus, wants.memory_mib) for rank, node, wants in wanted)
 
 
 def node_placement(job: KubeJob) -> Placement:

@@ -133,13 +133,16 @@ class Api:
 
     async def _lines_of(self, response: ClientResponse) -> AsyncIterator[bytes]:
         from aiohttp import ClientError
+        from aiohttp.http_exceptions import HttpProcessingError
 
         try:
             async for line in response.content:
                 yield line
-        # ValueError: a line is longer than the largest object that a server stores.
-        except (TimeoutError, ClientError, OSError, ValueError) as error:
+        except (TimeoutError, ClientError, OSError) as error:
             raise self._silent(error) from error
+        # Which of them it is depends on aiohttp's version; its text repeats the line, which may hold secrets.
+        except (HttpProcessingError, ValueError) as error:
+            raise self._silent(ValueError("a line is longer than any object that a server stores")) from error
 
     async def _pieces_of(self, response: ClientResponse) -> AsyncIterator[bytes]:
         from aiohttp import ClientError
