@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from cockpit.backends.kubernetes.mapping.kueue_admission import KueueObjects, admission_state
 from cockpit.backends.kubernetes.mapping.kueue_shortage import holders, predicted_reason, quotas_in_use
 from cockpit.backends.kubernetes.mapping.planning import job_record
-from cockpit.backends.kubernetes.mapping.rows import NO_LIMIT_SECONDS
 from cockpit.backends.kubernetes.objects.kueue import PendingWorkloads
 from cockpit.errors import CockpitError
 from cockpit.model.forecast import AwaitedJob, Forecast, HoldingJob, NoBound, Outlook
@@ -27,6 +26,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED
 from cockpit.model.pod_reasons import QueueWaits
 from cockpit.model.reasons import Explanation
+from cockpit.model.spec import NO_LIMIT_SECONDS
 from cockpit.sched.admission.claims import Claim, Preempts, Verdict
 from cockpit.sched.admission.forecast import Admission, AdmissionState, predict_admissions
 from cockpit.sched.forecast.history import history_of

@@ -264,12 +264,6 @@ def node_placement(job: KubeJob) -> Placement:
     return tuple(Allocation(rank, NodeName(node), wants.cpus, wants.memory_mib) for rank, node, wants in wanted)
 
 
-def node_placement(job: KubeJob) -> Placement:
-    """Return where the placed pods of a job are, without the cards that they have."""
-    wanted = ((rank, pod.spec.node_name, requested(pod.spec)) for rank, pod in _ranked(job))
-    return tuple(Allocation(rank, NodeName(node), wants.cpus, wants.memory_mib) for rank, node, wants in wanted)
-
-
 def _ranked(job: KubeJob) -> list[tuple[int, Pod]]:
     """Return the placed pods of a job, each with its rank."""
     return [(rank, pod) for rank, pod in enumerate(job.pods) if pod.is_placed]

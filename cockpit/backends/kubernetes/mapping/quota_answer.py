@@ -71,11 +71,11 @@ def with_holders(outlook: Outlook, holders: Sequence[JobId], rows: Mapping[JobId
     """Return the outlook with the jobs that use the quota that is short, the largest use first."""
     shown = tuple(holders[:MOST_HOLDERS])
     known = {each.job for each in outlook.named}
-    named = (_holding_job(rows[each]) for each in shown if each not in known)
+    named = (holding_job(rows[each]) for each in shown if each not in known)
     return replace(outlook, holders=shown, holders_in_all=len(holders), named=(*outlook.named, *named))
 
 
-def _holding_job(row: JobRow) -> HoldingJob:
+def holding_job(row: JobRow) -> HoldingJob:
     """Return a job as an answer names it."""
     return HoldingJob(
         job=row.id,

@@ -16,7 +16,6 @@ from cockpit.backends.kubernetes.mapping.node_filters import NodePods, PlacedPod
 from cockpit.backends.kubernetes.mapping.planning import ClusterLists, job_record
 from cockpit.backends.kubernetes.mapping.pod_needs import PodNeeds, needs_of
 from cockpit.backends.kubernetes.mapping.pod_scheduling import WaitingJob
-from cockpit.backends.kubernetes.mapping.rows import NO_LIMIT_SECONDS
 from cockpit.backends.kubernetes.mapping.waiting import unschedulable
 from cockpit.backends.kubernetes.objects.meta import millis
 from cockpit.backends.kubernetes.objects.pod import Pod
@@ -24,6 +23,7 @@ from cockpit.model.attempt import Attempt
 from cockpit.model.ids import JobId, Millis, UserName
 from cockpit.model.job import ENDED, Job
 from cockpit.model.pod_reasons import Obstacle
+from cockpit.model.spec import NO_LIMIT_SECONDS
 from cockpit.sched.forecast.history import History, history_of
 from cockpit.sched.forecast.runtime_predictors import MeanRuntimePredictor
 
