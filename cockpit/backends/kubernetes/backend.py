@@ -268,7 +268,8 @@ class KubernetesBackend(Asking, LiveBackend):
             return await self._admissions.outlook(
                 row, own.reason, self._kueue_objects(), self._clock.now(), self._kueue_version
             )
-        if isinstance(own.reason, Unschedulable | PodsNotCreated) and is_plain(self._list.jobs[job]):
+        by_scheduler = isinstance(own.reason, Unschedulable | PodsNotCreated) and is_plain(self._list.jobs[job])
+        if by_scheduler and not self._batch.is_short(own):
             around = await read_surroundings(self._api, self._list.jobs[job])
             return await self._forecast.outlook(self._lists(), own, self._list.rows, around)
         # Placed pods wait for no scheduler, and queue managers plan no starts.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.mapping.elastic_quotas import ElasticQuotas
-from cockpit.backends.kubernetes.mapping.quota_answer import QUOTA_WORDS, QuotaBook, with_holders
+from cockpit.backends.kubernetes.mapping.quota_answer import QUOTA_WORDS, QuotaAnswer, QuotaBook, with_holders
 from cockpit.backends.kubernetes.mapping.volcano import volcano_queue_rows
 from cockpit.model.pod_reasons import GangIncomplete, MemberState, QueueWaits, Unschedulable
 from cockpit.model.reasons import NeverFits, NoEligibleNode, NotEnoughFree
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cockpit.backends.kubernetes.job_list import JobList
     from cockpit.backends.kubernetes.schedulers import BatchSchedulers
     from cockpit.model.forecast import Outlook
+    from cockpit.model.ids import JobId
     from cockpit.model.reasons import Explanation, Reason
     from cockpit.model.view import QueueRow
 
@@ -41,12 +42,19 @@ class BatchView:
         if not _lacks_figures(explanation.reason):
             never = _concerns_nodes(explanation.reason) and isinstance(judged, NeverFits | NoEligibleNode)
             return replace(explanation, reason=judged) if never else explanation, outlook
-        book, jobs = QuotaBook(self._quotas(), self._schedulers.queues), self._jobs.jobs
-        answer = book.answer(jobs[explanation.job], jobs)
+        answer = self._answer(explanation.job)
         if answer is None:
             of_nodes = isinstance(judged, NotEnoughFree | NeverFits | NoEligibleNode)
             return replace(explanation, reason=judged) if of_nodes else explanation, outlook
         return replace(explanation, reason=answer.reason), with_holders(outlook, answer.holders, self._jobs.rows)
+
+    def is_short(self, explanation: Explanation) -> bool:
+        """Return whether a quota or a queue is too small for a job of which the scheduler says nothing else."""
+        return _lacks_figures(explanation.reason) and self._answer(explanation.job) is not None
+
+    def _answer(self, job: JobId) -> QuotaAnswer | None:
+        jobs = self._jobs.jobs
+        return QuotaBook(self._quotas(), self._schedulers.queues).answer(jobs[job], jobs)
 
     def _quotas(self) -> ElasticQuotas:
         return ElasticQuotas(self._schedulers.quotas.values())

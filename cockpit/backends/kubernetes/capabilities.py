@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from cockpit.backends.kubernetes.resources import NODES, QUOTA_TREES, Resource
+from cockpit.backends.kubernetes.resources import LISTED_QUEUES, NODES, QUOTA_TREES, Resource
 from cockpit.model.capabilities import NO_COMMANDS, NO_REQUEST_IDS, ONE_CLUSTER, Ability, Capabilities
 
 _NOT_YET = "This cockpit does not do this on Kubernetes yet; `kubectl` does."
@@ -53,8 +53,8 @@ def without_rights(
 ) -> Capabilities:
     """Return the capabilities without what the user may not read, or the cluster lacks.
 
-    `absent`: the server's words by kind of object. `queue_kinds`: the kinds of KubeQueue that the cluster serves; None:
-    not known yet.
+    `absent`: the server's words by kind of object. `queue_kinds`: the kinds of queue managers that the cluster serves;
+    None: not known yet.
     """
     missing: dict[str, str] = {}
     if NODES in absent:
@@ -64,4 +64,14 @@ def without_rights(
         missing |= dict.fromkeys(_QUOTA_TREE, words)
     elif QUOTA_TREES in absent:
         missing |= dict.fromkeys(_QUOTA_TREE, f"Quota trees cannot be read: {absent[QUOTA_TREES]}")
+    if queue_kinds is not None and (why := _no_queues(queue_kinds, absent)):
+        missing["queues"] = why
     return capabilities.without(missing)
+
+
+def _no_queues(kinds: Collection[Resource], absent: Mapping[Resource, str]) -> str:
+    """Return why there are no queues for the user; empty: there are, or none is made yet."""
+    served = [each for each in LISTED_QUEUES if each in kinds]
+    if not served:
+        return "This cluster has no queues: it serves none of Kueue, KubeQueue, Volcano and elastic quotas."
+    return f"Queues cannot be listed: {absent[served[0]]}" if all(each in absent for each in served) else ""

@@ -17,6 +17,7 @@ from cockpit.backends.kubernetes.mapping.kube_jobs import KUEUE_CLASS
 from cockpit.backends.kubernetes.mapping.planning import shown_spec
 from cockpit.backends.kubernetes.priority_classes import PriorityClasses
 from cockpit.backends.kubernetes.resources import JOBS, PODS, VOLCANO_JOBS
+from cockpit.backends.kubernetes.volcano_acts import set_tasks
 from cockpit.backends.kubernetes.writing import Decide, ObjectWriter, RawObject, merge_patch, refuse
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.job import ENDED
@@ -167,6 +168,10 @@ def _with_class(resource: Resource, present: RawObject, name: str | None) -> Map
 
 def _set_class(resource: Resource, changed: dict[str, Any], name: str | None) -> None:
     """Give all pod templates of an object a PriorityClass; None: that of the cluster's default."""
+    if resource == VOLCANO_JOBS:
+        # Volcano lets only the job's own class be changed, by which its queue is ordered.
+        changed["spec"]["priorityClassName"] = name
+        return
     templates = list(_templates(changed.get("spec") or {}))
     if not templates:
         refuse(
@@ -206,7 +211,8 @@ def _set_size(
 
     1. An elastic PyTorchJob has bounds, and a number of workers that may change while it runs.
     2. A Job runs so many pods at a time; if each has an index, it completes as many (elastic indexed Jobs).
-    3. Any other job's pods know their number, so that it changes only while there are none.
+    3. Volcano starts and ends pods of a job's tasks as their numbers say.
+    4. Any other job's pods know their number, so that it changes only while there are none.
     """
     spec = changed["spec"]
     if shown.elastic is not None or wanted.elastic is not None:  # step 1
@@ -221,7 +227,9 @@ def _set_size(
                 refuse(message, RefusalKind.INVALID)
             spec["completions"] = wanted.nodes
         spec["parallelism"] = wanted.nodes
-    else:  # step 3
+    elif resource == VOLCANO_JOBS:  # step 3
+        set_tasks(spec, wanted.nodes)
+    else:  # step 4
         _refuse_pods(number, job, "Its pods know how many they are")
         roles = _roles(spec)
         others = sum(int(each.get("replicas", 1)) for name, each in roles.items() if name != "Worker")

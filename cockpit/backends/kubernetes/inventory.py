@@ -107,7 +107,7 @@ class Inventory:
         """Kueue's workloads, by the uid of the job that controls each."""
         self.kube_queue = KubeQueues(self.mark, self._notify)
         self.queue_kinds: frozenset[Resource] = frozenset()
-        """The kinds of KubeQueue that the cluster serves."""
+        """The kinds of queue managers and batch schedulers that the cluster serves."""
         self._owners = Owners(api, self._owner_found)
         self._watched: frozenset[tuple[str, str]] = frozenset()
         """The groups and kinds of objects that are listed, or that own pods without being jobs."""
@@ -136,11 +136,14 @@ class Inventory:
         for namespace in self.namespaces:
             self._reflect(PODS, Pod, self._pod_changed, namespace)
         self._reflect(NODES, KubeNode, self._node_changed, "")
-        for resource in await served_among(self._api, QUEUES):
+        of_kueue = await served_among(self._api, QUEUES)
+        for resource in of_kueue:
             self._reflect_queues(resource)
         self.queue_kinds = await served_among(self._api, KUBE_QUEUE_KINDS)
         self._reflect_kube_queue()
-        for resource in await served_among(self._api, BATCH_SCHEDULING):
+        of_others = await served_among(self._api, BATCH_SCHEDULING)
+        self.queue_kinds |= of_kueue | of_others
+        for resource in of_others:
             struct, changed = self.schedulers.reader(resource)
             for namespace in self.namespaces if resource.namespaced else ("",):
                 self._reflect(resource, struct, changed, namespace)

@@ -111,6 +111,11 @@ BATCH_SCHEDULING = (
     KOORDINATOR_QUOTAS,
 )
 """Kinds of Volcano, Koordinator and scheduler-plugins. Two groups have a kind of the same name and meaning."""
+LISTED_QUEUES = (
+    *(CLUSTER_QUEUES, CLUSTER_QUEUES_2, KUBE_QUEUES, QUOTA_TREES),
+    *(VOLCANO_QUEUES, ELASTIC_QUOTAS, KOORDINATOR_QUOTAS),
+)
+"""Kinds of which `cockpit queues` lists each object or node."""
 # The newest version first: servers warn of v1beta1, which Kueue will drop.
 QUEUES = (
     *(KUEUE_WORKLOADS_2, KUEUE_WORKLOADS, CLUSTER_QUEUES_2, CLUSTER_QUEUES, LOCAL_QUEUES_2, LOCAL_QUEUES),

@@ -116,7 +116,7 @@ class BatchSchedulers:
         if new is not None:
             self.queues[new.metadata.name] = new
         if (old is not None and old.is_open) != (new is not None and new.is_open):
-            name = (new or old).metadata.name  # type: ignore[union-attr] # one of them is there
+            name = (new or old).metadata.name  # type: ignore[union-attr] - one of them is there
             for group in self.groups.values():
                 if group.spec.queue == name:
                     self._mark_group(group)

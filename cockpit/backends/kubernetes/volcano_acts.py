@@ -39,6 +39,26 @@ def volcano_command(job: KubeJob, *, is_abort: bool) -> dict[str, Any]:
     }
 
 
+def set_tasks(spec: dict[str, Any], pods: int) -> None:
+    """Change the number of a job's pods by that of its workers: the task of that name, or else its only task.
+
+    A gang of all pods stays one; a smaller one keeps its size as long as there are so many pods.
+    """
+    tasks = spec["tasks"]
+    workers = next((each for each in tasks if each.get("name") == "worker"), tasks[0] if len(tasks) == 1 else None)
+    others = sum(int(each.get("replicas", 1)) for each in tasks if each is not workers)
+    if workers is None or pods <= others:
+        names = ", ".join(str(each.get("name", "")) for each in tasks)
+        message = f"nodes: a job of Volcano with the tasks {names} has no {pods} pods of which some are workers."
+        raise RequestRefused(Refusal(RefusalKind.INVALID, message))
+    before = others + int(workers.get("replicas", 1))
+    workers["replicas"] = pods - others
+    if "minAvailable" in workers:
+        workers["minAvailable"] = min(int(workers["minAvailable"]), pods - others)
+    least = int(spec.get("minAvailable") or before)
+    spec["minAvailable"] = pods if least == before else min(least, pods)
+
+
 def _check_retries(job: KubeJob) -> None:
     workload = job.workload
     assert workload is not None, "a job of Volcano is an object"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cockpit.backends.kubernetes.backend import KubernetesBackend
+from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.wire.api import Api
 from cockpit.backends.kubernetes.wire.connection import Connection
 from cockpit.model.ids import Millis
@@ -75,3 +76,12 @@ async def api(server: FakeApi, tmp_path: Path, waits: Waits) -> AsyncIterator[Ap
     api = Api(connection, waits)
     yield api
     await api.close()
+
+
+class NoApi:
+    """An API server that is never asked: the tests put the objects in themselves."""
+
+
+@pytest.fixture
+def inventory() -> Inventory:
+    return Inventory(NoApi(), "default", Random(1), lambda: None)  # type: ignore[arg-type] - it is never asked

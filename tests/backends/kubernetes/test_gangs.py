@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from datetime import UTC
 from typing import Any
 
@@ -159,11 +158,6 @@ def test_the_groups_own_sentence_is_shown_where_no_pod_has_one() -> None:
     assert found is not None
     assert found.message == "1/3 tasks\x1b[2J"
     assert "\x1b" not in sentence(found)
-
-
-@pytest.fixture
-def inventory() -> Inventory:
-    return Inventory(None, "default", random.Random(1), lambda: None)  # type: ignore[arg-type] # it is never asked
 
 
 def changed(inventory: Inventory) -> dict[str, GangIncomplete | None]:

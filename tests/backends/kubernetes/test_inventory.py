@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from itertools import permutations
 from typing import Any
 
@@ -13,15 +12,6 @@ from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.objects.workload import Workload
 from cockpit.backends.kubernetes.resources import JOB_SETS, JOBS, PYTORCH_JOBS, TRAIN_JOBS
 from tests.backends.kubernetes.objects import a_node, a_pod, a_pytorch_job, a_running_pod
-
-
-class NoApi:
-    """An API server that is never asked: the tests put the objects in themselves."""
-
-
-@pytest.fixture
-def inventory() -> Inventory:
-    return Inventory(NoApi(), "default", random.Random(1), lambda: None)  # type: ignore[arg-type] - it is never asked
 
 
 def owned_by(uid: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from cockpit.backends.kubernetes import session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
@@ -42,7 +43,7 @@ from tests.backends.kubernetes.objects import (
     merged,
 )
 from tests.builders import a_spec
-from tests.doubles.kubernetes_api import FakeApi
+from tests.doubles.kubernetes_api import FakeApi, Reply
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/team-a/jobs"
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/team-a/podgroups"
@@ -334,3 +335,61 @@ async def test_explain_says_that_a_gang_can_never_start(
     outlook = await backend.explain(row.id)
     assert outlook.explanation is not None
     assert outlook.explanation.reason == NeverFits(Resource.CARDS, 16, 8)
+
+
+@pytest.mark.req("KU-01", "KU-04")
+async def test_a_cluster_without_queues_says_which_it_could_have(backend: KubernetesBackend, server: FakeApi) -> None:
+    server.kinds = {"/apis/batch/v1": ("jobs",)}
+    with pytest.raises(RequestRefused, match="serves none of Kueue, KubeQueue, Volcano and elastic quotas"):
+        await backend.queues()
+    assert not backend.capabilities.has("queues")
+
+
+@pytest.mark.req("KU-01", "KU-04")
+async def test_queues_that_may_not_be_listed_are_missing_with_the_servers_words(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    why = 'queues.scheduling.volcano.sh is forbidden: User "alice" cannot list resource "queues"'
+    server.answer_next(f"GET {QUEUES}", Reply.failure(403, "Forbidden", why))
+    server.create(JOBS, a_manifest())
+    (row,) = await backend.jobs()
+    assert row.reason == PodsNotCreated("Volcano Job")
+    assert backend.capabilities.why_not("queues") == f"Queues cannot be listed: {why}"
+
+
+@pytest.mark.req("KU-05")
+async def test_a_pod_that_its_queue_has_no_room_for_is_explained_by_the_queue(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    # Without requests Volcano lets the job out of the queue, and then says nothing of the capability.
+    server.create("/api/v1/nodes", a_kube_node("n1"))
+    queue = {"spec": {"capability": {GPU: 10}}, "status": {"state": "Open", "allocated": {GPU: "4"}}}
+    server.create(QUEUES, {"metadata": {"name": "batch"}, **queue})
+    task = {"name": "worker", "replicas": 1, "template": a_template()}
+    job = server.create(JOBS, a_manifest(spec={"minAvailable": 1, "tasks": [task]}))
+    server.create(GROUPS, merged(a_group_of(job, "Inqueue"), {"spec": {"minMember": 1}}))
+    message = "pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Unschedulable"
+    server.create(PODS, refused_pod(job, "train-worker-0", message, 8))
+    (row,) = await backend.jobs()
+    outlook = await backend.explain(row.id)
+    assert outlook.explanation is not None
+    assert outlook.explanation.reason == QuotaFull("batch", "gres/gpu", 10, 4, 8)
+
+
+@pytest.mark.req("KU-07", "KU-12")
+async def test_an_edit_changes_the_workers_and_the_class_of_a_job(backend: KubernetesBackend, server: FakeApi) -> None:
+    server.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "urgent"}, "value": 1000})
+    server.create(JOBS, a_manifest(metadata={"annotations": {"theirs": "stays"}}, spec={"minAvailable": 4}))
+    (row,) = await backend.jobs()
+    spec = (await backend.job(row.id)).job.spec
+    assert spec.nodes == 4
+    await backend.edit(row.id, replace(spec, nodes=3, qos="urgent"))
+    made = server.object(f"{JOBS}/train")
+    # All four pods were the gang, so all three are; of the workers alone two were enough, and still are.
+    assert [task["replicas"] for task in made["spec"]["tasks"]] == [1, 2]
+    assert (made["spec"]["minAvailable"], made["spec"]["tasks"][1]["minAvailable"]) == (3, 2)
+    assert made["spec"]["priorityClassName"] == "urgent"
+    assert "priorityClassName" not in made["spec"]["tasks"][0]["template"]["spec"]
+    assert made["metadata"]["annotations"] == {"theirs": "stays"}
+    with pytest.raises(RequestRefused, match="with the tasks master, worker has no 1 pods"):
+        await backend.edit(row.id, replace(spec, nodes=1, qos="urgent"))

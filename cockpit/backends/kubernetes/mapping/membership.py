@@ -53,9 +53,12 @@ class Gang(NamedTuple):
 
 def gang_key(meta: ObjectMeta) -> GangKey | None:
     """Return the gang that a pod names; None: it names none."""
-    names = (*map(meta.label, _NAME_LABELS), *map(meta.annotation, _NAME_ANNOTATIONS))
-    name = next(filter(None, names), "")
-    return GangKey(meta.namespace, name) if name else None
+    # Plain loops: they run for each change of each pod.
+    for named, keys in ((meta.labels, _NAME_LABELS), (meta.annotations, _NAME_ANNOTATIONS)):
+        for key in keys if named else ():
+            if named and (name := named.get(key)):
+                return GangKey(meta.namespace, name)
+    return None
 
 
 class BatchScheduling(NamedTuple):

@@ -191,6 +191,12 @@ def tres_amounts(given: Mapping[str, str | int | float | Fraction]) -> Amounts:
     return {RESOURCES[name]: min(math.ceil(1000 * amount), MOST) for name, amount in in_units.items()}
 
 
+def pod_tres(pod: PodAmounts) -> Amounts:
+    """Return a pod's request in the same way."""
+    others = {RESOURCES[name]: 1000 * amount for name, amount in pod.others if name in RESOURCES}
+    return {RESOURCES[CPU]: pod.milli_cpus, RESOURCES[MEMORY]: 1000 * pod.memory_mib, **others}
+
+
 def _fractions(given: Iterable[tuple[str, str | int | float]]) -> dict[str, Fraction]:
     return {name: quantity(amount) for name, amount in given}
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.backends.kubernetes.mapping.kube_queue import QUOTA_LABELS, queue_of_node
-from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested, tres_amounts
+from cockpit.backends.kubernetes.mapping.quantities import pod_tres, requested, tres_amounts
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, JobState
 from cockpit.model.quota import JOBS, RESOURCES, Amounts, QuotaTree, places
@@ -91,7 +91,7 @@ class QuotaUse:
             self._take(number, job)
         for pod in others:
             leaf = leaves.of(pod.metadata.namespace, pod.metadata.label)
-            self._add(leaf, _amounts(requested(pod.spec)))
+            self._add(leaf, pod_tres(requested(pod.spec)))
 
     def shortage(self, job: KubeJob) -> QuotaShortage | None:
         """Return the first node where the job does not fit, and what is known of when it will; None: it fits, or the
@@ -154,7 +154,7 @@ class QuotaUse:
             if job.state is JobState.QUEUED:
                 self._count(self._waiting, leaf)
             return
-        placed = _sum(_amounts(requested(pod.spec)) for pod in job.placed)
+        placed = _sum(pod_tres(requested(pod.spec)) for pod in job.placed)
         amounts = _wanted(job) if job.turn is not None else {**placed, JOBS: _ONE}
         started, limit = job.started_at, job.deadline_seconds
         ends_at = Millis(started + 1000 * limit) if started is not None and limit is not None else None
@@ -215,12 +215,7 @@ def _wanted(job: KubeJob) -> Amounts:
     unit = job.turn.unit if job.turn is not None else None
     if unit is not None and unit.wants:
         return {**tres_amounts(unit.wants), JOBS: _ONE}
-    return {**_sum(_times(count, _amounts(each)) for count, each in job.sizes), JOBS: _ONE}
-
-
-def _amounts(pod: PodAmounts) -> Amounts:
-    others = {RESOURCES[name]: _ONE * amount for name, amount in pod.others if name in RESOURCES}
-    return {RESOURCES["cpu"]: pod.milli_cpus, RESOURCES["memory"]: _ONE * pod.memory_mib, **others}
+    return {**_sum(_times(count, pod_tres(each)) for count, each in job.sizes), JOBS: _ONE}
 
 
 def _times(count: int, amounts: Amounts) -> Amounts:

@@ -10,14 +10,13 @@ from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.mapping.elastic_quotas import MANAGER, ElasticQuotas
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
-from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested, tres_amounts
-from cockpit.backends.kubernetes.mapping.quota_levels import ONE, QuotaLevel, first_short
+from cockpit.backends.kubernetes.mapping.quantities import pod_tres, requested, tres_amounts
+from cockpit.backends.kubernetes.mapping.quota_levels import QuotaLevel, first_short
 from cockpit.backends.kubernetes.mapping.volcano import VOLCANO, parent_of
 from cockpit.backends.kubernetes.objects.volcano import VolcanoQueue
 from cockpit.model.forecast import HoldingJob, Outlook
 from cockpit.model.ids import JobId
 from cockpit.model.jobrow import JobRow
-from cockpit.model.quota import RESOURCES
 from cockpit.model.reasons import QuotaFull
 
 QUOTA_WORDS = frozenset({(VOLCANO, "InQueue"), (MANAGER, "Quota")})
@@ -98,19 +97,12 @@ def asked(job: KubeJob) -> Counter[str]:
     for group, (_, size) in zip(job.groups, job.sizes, strict=True):
         count = min(group.least, left)
         left -= count
-        _add(total, size, count)
+        total.update({resource: count * amount for resource, amount in pod_tres(size).items()})
     return total if job.is_divisible else total - _placed(job)
 
 
 def _placed(job: KubeJob) -> Counter[str]:
     total: Counter[str] = Counter()
     for pod in job.placed:
-        _add(total, requested(pod.spec), 1)
+        total.update(pod_tres(requested(pod.spec)))
     return total
-
-
-def _add(total: Counter[str], size: PodAmounts, count: int) -> None:
-    total["cpu"] += count * size.milli_cpus
-    total["mem"] += count * ONE * size.memory_mib
-    for name, number in size.others:
-        total[RESOURCES.get(name, name)] += count * ONE * number
