@@ -116,9 +116,9 @@ class BatchSchedulers:
         if new is not None:
             self.queues[new.metadata.name] = new
         if (old is not None and old.is_open) != (new is not None and new.is_open):
-            name = (new or old).metadata.name  # type: ignore[union-attr] - one of them is there
+            changed = {each.metadata.name for each in (old, new) if each is not None}
             for group in self.groups.values():
-                if group.spec.queue == name:
+                if group.spec.queue in changed:
                     self._mark_group(group)
         self._notify()
 

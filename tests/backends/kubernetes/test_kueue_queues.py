@@ -172,6 +172,17 @@ def test_use_that_the_user_may_not_see_is_taken_from_the_queues_status() -> None
     assert claim.requests[0].excluded == {}
 
 
+@pytest.mark.req("KU-05", "SC-12")
+def test_a_workload_that_is_being_evicted_waits_already() -> None:
+    given = msgspec.json.decode(msgspec.json.encode(an_admitted("old", 8, queue="mine")), type=dict)
+    given["spec"]["queueName"] = "q"
+    given["status"]["conditions"].append(a_condition("Evicted", reason="Preempted"))
+    evicted = msgspec.convert(given, KueueWorkload, strict=False)
+    state = admission_state(KueueObjects((evicted,), (a_queue("mine"),), (a_local_queue("mine", namespace="team-b"),)))
+    assert (state.admitted, state.quotas.used("mine", H100)) == ({}, 0)
+    assert [each.key for each in state.waiting["mine"]] == ["old"]
+
+
 @pytest.mark.req("KU-05")
 def test_a_taint_that_is_not_tolerated_excludes_a_flavor() -> None:
     taint = {"key": "spot", "value": "true", "effect": "NoSchedule"}

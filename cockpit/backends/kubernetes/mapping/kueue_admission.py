@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from cockpit.backends.kubernetes.mapping.quantities import exactly_requested, quantity
+from cockpit.backends.kubernetes.mapping.quantities import CPU, exact_request, quantity
 from cockpit.backends.kubernetes.objects.kueue import (
     ClusterQueue,
     KueueCohort,
@@ -92,7 +92,8 @@ def claim_of(
     if workload.is_finished:
         return None
     admission = workload.status.admission
-    if admission is not None and workload.has_quota:
+    # One that is being evicted loses its quota in a moment, and waits again.
+    if admission is not None and workload.has_quota and not workload.has("Evicted"):
         usage: dict[FlavorResource, int] = {}
         for each in admission.pod_set_assignments:
             for resource, amount in (each.resource_usage or {}).items():
@@ -130,7 +131,7 @@ def _total(each: PodSet, counted: Quantities | None, *, counts_pods: bool) -> di
     if counted is not None:
         return {name: milli(amount) for name, amount in counted.items()}
     own = {
-        name: math.ceil(1000 * amount * each.count) for name, amount in exactly_requested(each.template.spec).items()
+        name: amount * each.count * (1 if name == CPU else 1000) for name, amount in exact_request(each.template.spec)
     }
     return {**own, "pods": 1000 * each.count} if counts_pods else own
 

@@ -82,11 +82,6 @@ def requested(spec: PodSpec) -> PodAmounts:
     return _amounts(*_parts(spec))
 
 
-def exactly_requested(spec: PodSpec) -> dict[str, Fraction]:
-    """Return the pod's request of every resource, without rounding: quotas count bytes."""
-    return dict(_request(*_parts(spec)))
-
-
 def _parts(spec: PodSpec) -> tuple[tuple[_ContainerRequest, ...], tuple[_ContainerRequest, ...], _Amounts]:
     return (
         tuple([_of_container(each) for each in spec.containers]),
