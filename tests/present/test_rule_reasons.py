@@ -163,5 +163,7 @@ def test_names_in_rules_are_escaped(hostile: str) -> None:
         QosRefused(hostile, (hostile,)),
         InReservation(hostile),
         NodesReserved(hostile, LATER, LATEST),
+        QuotaWaits(QueueWaits(hostile, hostile, hostile, hostile), QuotaMaxJobs(hostile, 1)),
+        QuotaWaits(QueueWaits("q", "q"), QuotaFull(hostile, hostile, 2, 1, 2), ((hostile, 1),)),
     ]
     assert all(is_harmless(reason_sentence(reason, NOW, UTC)) for reason in reasons)
