@@ -5,6 +5,7 @@ What is changed in the fields of a job is in `editing`; what is sent to the serv
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
 from cockpit.backends.kubernetes.queue_acts import QueueActs
 from cockpit.backends.kubernetes.quota_acts import QuotaActs
-from cockpit.backends.kubernetes.resources import NODES, Resource
+from cockpit.backends.kubernetes.resources import NODES, SECRETS, TRAINING_JOBS, Resource
+from cockpit.backends.kubernetes.ssh_secret import ssh_secret
 from cockpit.backends.kubernetes.submitting import manifest_of
 from cockpit.backends.kubernetes.writing import ObjectWriter, refuse
 from cockpit.errors import CockpitError, RequestRefused
@@ -104,7 +106,10 @@ class Acts:
         created: list[tuple[Resource, ObjectMeta]] = []
         for resource, manifest in manifests:  # step 3
             try:
-                created.append((resource, await self._writer.create(resource, manifest)))
+                meta = await self._writer.create(resource, manifest)
+                created.append((resource, meta))
+                if resource == TRAINING_JOBS:
+                    await self._writer.create(SECRETS, await asyncio.to_thread(ssh_secret, resource, meta))
             except CockpitError:
                 for kind, meta in created:
                     await self._writer.delete(kind, meta)

@@ -515,4 +515,5 @@ class KubernetesBackend(Asking, LiveBackend):
         absent = self._inventory.absent.items()
         # Few users may read the devices of resource claims, and few clusters have any.
         shown = (f"{each.shown} cannot be read: {why}" for each, why in absent if each not in DEVICES)
-        return (*dict.fromkeys((*shown, *self._inventory.unseen)), *self._inventory.devices.trouble)
+        said = dict.fromkeys((*shown, *self._inventory.unseen))
+        return (*said, *self._inventory.missing_parts, *self._inventory.devices.trouble)

@@ -108,8 +108,10 @@ def wrap(manifest: dict[str, Any], spec: JobSpec) -> None:
     every = {HOLD_REPLICAS: "all"} if spec.debug_hold.replicas is HoldReplicas.ALL else {}
     metadata["annotations"] = {**metadata.get("annotations", {}), HOLD_SECONDS: str(seconds), **every}
     variables = {"COCKPIT_HOLD_SECONDS": str(seconds), "COCKPIT_LIMIT_SECONDS": str(spec.time_limit_seconds)}
-    for template in _templates(manifest["spec"]):
-        container = template["spec"]["containers"][0]
+    containers = [template["spec"]["containers"][0] for template in _templates(manifest["spec"])]
+    # Beside a launcher the others run the image's own command, which waits for the launcher.
+    wrapped = [each for each in containers if each.get("command")]
+    for container in wrapped or containers:
         if not container.get("command"):
             message = "terminal: a container can be held only if the job has a command; the image's own is not known."
             raise RequestRefused(Refusal(RefusalKind.INVALID, message))
@@ -119,9 +121,19 @@ def wrap(manifest: dict[str, Any], spec: JobSpec) -> None:
             *container.get("env", ()),
             *({"name": name, "value": value} for name, value in variables.items()),
         ]
-    policy = manifest["spec"].get("runPolicy", manifest["spec"])
-    policy["activeDeadlineSeconds"] = spec.time_limit_seconds + seconds + SLACK_SECONDS
-    if "runPolicy" in manifest["spec"]:
+    _let_live(manifest["spec"], spec.time_limit_seconds + seconds + SLACK_SECONDS)
+
+
+def _let_live(spec: dict[str, Any], seconds: int) -> None:
+    """Let a job and its pods live so long, whatever of it ends meanwhile."""
+    if "etReplicaSpecs" in spec:
+        # A TrainingJob has no time limit: its launcher's pod has.
+        spec["etReplicaSpecs"]["launcher"]["template"]["spec"]["activeDeadlineSeconds"] = seconds
+        spec["cleanPodPolicy"] = "None"
+        return
+    policy = spec.get("runPolicy", spec)
+    policy["activeDeadlineSeconds"] = seconds
+    if "runPolicy" in spec:
         # The operator would delete the pods when the first of them ends.
         policy["cleanPodPolicy"] = "None"
 

@@ -19,6 +19,7 @@ from cockpit.backends.kubernetes.mapping.cards.claims import claims_cards
 from cockpit.backends.kubernetes.mapping.cards.hami import is_register
 from cockpit.backends.kubernetes.mapping.cards.requests import has_cards
 from cockpit.backends.kubernetes.mapping.cards.volcano import REGISTER
+from cockpit.backends.kubernetes.mapping.elastic_training import SUPERVISOR_NAMESPACE, missing_supervisor
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE, node_of
 from cockpit.backends.kubernetes.mapping.quantities import requested
@@ -41,6 +42,7 @@ from cockpit.backends.kubernetes.resources import (
     QUEUES,
     QUOTA_TREES,
     RESOURCE_QUOTAS,
+    TRAINING_JOBS,
     WORKLOADS,
     Resource,
 )
@@ -255,6 +257,14 @@ class Inventory:
         for uid, pod in self._without_cards.items():
             if self._job_uid(pod.metadata) == uid:
                 yield pod
+
+    @property
+    def missing_parts(self) -> tuple[str, ...]:
+        """What does not run of the software for the kinds of jobs that are served, as far as the user may see it."""
+        if TRAINING_JOBS not in self.served or not {"", SUPERVISOR_NAMESPACE} & {*self.namespaces}:
+            return ()
+        missing = missing_supervisor(self._pods.values())
+        return (missing,) if missing else ()
 
     def _has_moved(self) -> None:
         self.moved()

@@ -17,12 +17,14 @@ from cockpit.backends.kubernetes.resources import (
     MPI_JOBS_V1,
     PYTORCH_JOBS,
     TF_JOBS,
+    TRAINING_JOBS,
     VOLCANO_JOBS,
     Resource,
 )
 from cockpit.errors import RequestRefused
 from cockpit.formats.foreign.kubernetes_jobs import write_job, write_mpi_job, write_tf_job
 from cockpit.formats.foreign.pytorchjob import write_pytorch_job
+from cockpit.formats.foreign.trainingjob import is_for_elastic_training, write_training_job
 from cockpit.formats.foreign.volcanojob import write_volcano_job
 from cockpit.model.image import HOST
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -53,7 +55,7 @@ def manifest_of(
 
     `namespace`: where a job without a project goes; `user`: the user's name on the cluster.
     """
-    resource, write = _kind(spec, served)
+    resource, write = _kind(spec, served) if spec.elastic is None else _elastic_kind(spec, served)
     if not _NAME.fullmatch(spec.name):
         _refuse("name", f"{spec.name!r} is no name on Kubernetes: use lower-case letters, digits and hyphens")
     if spec.image == HOST:
@@ -79,6 +81,20 @@ def job_of(resource: Resource, manifest: Mapping[str, Any]) -> KubeJob:
     """Return the job of a manifest, which has no pods yet."""
     workload = msgspec.convert(manifest, Workload, strict=False)
     return KubeJob(resource.kind, workload.metadata, workload, ())
+
+
+def _elastic_kind(spec: JobSpec, served: Collection[Resource]) -> tuple[Resource, Write]:
+    """Return the kind for an elastic job's mode. Any other kind would run it with a fixed number of workers."""
+    if spec.mode is Mode.PYTORCH:
+        return _kind(spec, served)
+    if not is_for_elastic_training(spec):
+        modes = f"{Mode.PYTORCH}, {Mode.HOROVOD} or {Mode.DEEPSPEED}"
+        _refuse("elastic", f"on Kubernetes an elastic job needs the mode {modes}")
+    if TRAINING_JOBS not in served:
+        _refuse("elastic", f"this cluster does not serve {TRAINING_JOBS.shown}, which run elastic {spec.mode} jobs")
+    if spec.hold:
+        _refuse("hold", "a TrainingJob cannot be suspended")
+    return TRAINING_JOBS, write_training_job
 
 
 def _kind(spec: JobSpec, served: Collection[Resource]) -> tuple[Resource, Write]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ from cockpit.model.resilience import Elastic
 from cockpit.model.spec import Access
 from cockpit.present.states import end_sentence
 from cockpit.present.workers import short_of_workers, workers_now
+from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.objects import (
     CREATED,
     ENDED,
@@ -30,6 +32,7 @@ from tests.backends.kubernetes.objects import (
     a_template,
     merged,
 )
+from tests.doubles.kubernetes_api import FakeApi
 
 S = JobState
 SUPERVISOR = "job-supervisor.kube-ai.io"
@@ -162,3 +165,36 @@ def test_the_other_kinds_of_the_training_operator_have_their_roles(field: str, r
     )
     found = row_of(a_job(workload=workload, kind="X"), JobId(7), lambda _: "", Access.RW)
     assert (found.nodes, found.card_milli) == (2 * len(roles), 16_000 * len(roles))
+
+
+@pytest.mark.req("KU-10", "KU-01")
+@pytest.mark.parametrize(
+    ("phases", "words"),
+    [
+        ((), "elastic-job-supervisor has no pods in arena-system, so that"),
+        (("Pending",), "elastic-job-supervisor does not run in arena-system (Pending), so that"),
+        (("Pending", "Running"), None),
+    ],
+)
+async def test_a_part_of_the_platform_that_does_not_run_is_named(
+    server: FakeApi, tmp_path: Path, phases: tuple[str, ...], words: str | None
+) -> None:
+    backend = open_fake(server, tmp_path)
+    server.kinds["/apis/kai.alibabacloud.com/v1alpha1"] = ("trainingjobs",)
+    for number, phase in enumerate(phases):
+        metadata = {"name": f"supervisor-{number}", "labels": {"app": "elastic-job-supervisor"}}
+        pod = {"kind": "Pod", "metadata": metadata, "spec": {}, "status": {"phase": phase}}
+        server.create("/api/v1/namespaces/arena-system/pods", pod)
+    trouble = (await backend.overview()).trouble
+    assert [each for each in trouble if each.startswith("elastic-job-supervisor")] == [
+        each for each in trouble if words and each.startswith(words)
+    ]
+    assert bool(words) is any("elastic-job-supervisor" in each for each in trouble)
+    await backend.close()
+
+
+@pytest.mark.req("KU-10")
+async def test_a_cluster_without_elastic_training_lacks_no_part_of_it(server: FakeApi, tmp_path: Path) -> None:
+    backend = open_fake(server, tmp_path)
+    assert not any("supervisor" in each for each in (await backend.overview()).trouble)
+    await backend.close()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.errors import RequestRefused
 from cockpit.model.asking import WantedLimit
 from cockpit.model.job import JobState
-from cockpit.model.spec import Mode
+from cockpit.model.resilience import Elastic
+from cockpit.model.spec import Mode, NodeSpec
 from tests.builders import a_spec
 from tests.real.kubernetes.cluster import ALICE
 from tests.real.kubernetes.conftest import running_cluster
@@ -66,12 +68,30 @@ ARENA = definition(
 """The definition that arena's installation brings."""
 
 
+ELASTIC_TRAINING = definition(
+    "kai.alibabacloud.com",
+    "v1alpha1",
+    "TrainingJob",
+    {
+        "backoffLimit": WHOLE,
+        "cleanPodPolicy": {"type": "string"},
+        "restartPolicy": {"type": "string"},
+        "slotsPerWorker": WHOLE,
+        "launcherAttachMode": {"type": "string"},
+        "etReplicaSpecs": {
+            "type": "object",
+            "properties": {"launcher": replica(), "worker": replica(minReplicas=WHOLE, maxReplicas=WHOLE)},
+        },
+    },
+)
+
+
 @pytest.fixture(scope="module")
 def arena_cluster() -> Iterator[RealKubernetes]:
     if not (SERVER.is_built() and NODELET.is_built()):
         pytest.skip("Kubernetes is not built: `make setup-tests` says why (it needs Go)")
     with running_cluster(nodes=2) as made:
-        made.admin.apply(ARENA)
+        made.admin.apply(ARENA, ELASTIC_TRAINING)
         grant_custom_kinds(made)
         wait_until("the schema is not published", lambda: made.admin.exists("/openapi/v3/apis/kubeflow.org/v1"))
         yield made
@@ -108,3 +128,43 @@ async def test_a_pytorch_job_is_made_as_the_clusters_own_definition_has_it(arena
             held = a_spec(name="held", image="example/train:1", mode=Mode.PYTORCH, nodes=2, hold=True)
             with pytest.raises(RequestRefused, match="its definition has no field suspend"):
                 await backend.submit([held])
+
+
+@pytest.mark.req("KU-10", "KU-07", "EL-01")
+async def test_an_elastic_spot_job_is_made_with_its_secret_and_shown(arena_cluster: RealKubernetes) -> None:
+    elastic = Elastic(workers=2, min_workers=1, max_workers=9, spot=True)
+    spec = a_spec(
+        name="train",
+        image="horovod:1",
+        mode=Mode.HOROVOD,
+        nodes=2,
+        elastic=elastic,
+        time_limit_seconds=600,
+        terminal=True,
+        specs=(NodeSpec(cpus=1, card_milli=1000),),
+    )
+    with arena_cluster.namespace() as namespace:
+        jobs = f"/apis/kai.alibabacloud.com/v1alpha1/namespaces/{namespace}/trainingjobs"
+        secret = f"/api/v1/namespaces/{namespace}/secrets/train"
+        async with cockpit_of(arena_cluster, ALICE, namespace) as backend:
+            with pytest.raises(RequestRefused, match="hold: a TrainingJob cannot be suspended"):
+                await backend.submit([replace(spec, hold=True)])
+            (job,) = await backend.submit([spec])
+            row = await until(backend, "train", lambda row: row.state is JobState.QUEUED)
+            assert (row.id, row.workers, row.card_milli, row.time_limit_seconds) == (job, (1, 2, 9), 2000, 600)
+            made = arena_cluster.admin.get(f"{jobs}/train")
+            assert made["metadata"]["annotations"]["job-supervisor.kube-ai.io/spot-instance"] == "true"
+            assert made["spec"]["cleanPodPolicy"] == "None"
+            kept = arena_cluster.admin.get(secret)
+            assert {*kept["data"]} == {"config", "id_rsa", "id_rsa.pub"}
+            # The operator's status, which none writes here.
+            status = {"phase": "Suspended", "conditions": [suspended_now()]}
+            arena_cluster.admin.merge(f"{jobs}/train/status", {"status": status})
+            row = await until(backend, "train", lambda row: row.state is JobState.SUSPENDED)
+            assert row.waits_until == 1_900_000_000_000 + 600_000
+            await backend.cancel(job)
+        wait_until("the secret is left", lambda: not arena_cluster.admin.exists(secret))
+
+
+def suspended_now() -> dict[str, str]:
+    return {"type": "Suspended", "status": "True", "lastTransitionTime": "2030-03-17T17:46:40Z"}

@@ -311,10 +311,14 @@ class KubeJob:
         return next((pod.spec.priority for pod in self.pods if pod.spec.priority is not None), of_turn)
 
     @property
+    def _command_spec(self) -> PodSpec:
+        """The pod spec of the role that runs the job's command: of the launcher, or else of the first."""
+        return next((each.template.spec for each in self.groups if starts_others(each.role)), self.pod_spec)
+
+    @property
     def command(self) -> str:
         """The command of the container that starts the others, or else of the first; empty: the image's own."""
-        launcher = next((each.template.spec for each in self.groups if starts_others(each.role)), self.pod_spec)
-        first = next(iter(launcher.containers), None)
+        first = next(iter(self._command_spec.containers), None)
         return shlex.join(unwrapped((*(first.command or ()), *(first.args or ())))) if first is not None else ""
 
     @property
@@ -326,7 +330,7 @@ class KubeJob:
     def deadline_seconds(self) -> int | None:
         """How long its command may run; None: as long as it needs."""
         own = self.workload.deadline_seconds if self.workload is not None else None
-        deadline = own if own is not None else self.pod_spec.active_deadline_seconds
+        deadline = own if own is not None else self._command_spec.active_deadline_seconds
         # Behind the time limit the object lives for as long as a failed container may be held.
         return None if deadline is None else max(1, deadline - added_seconds(self.meta))
 
