@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.backends.base import Announced, Asking, Connection, JobsDelta, LiveBackend, Phase, ShellSession
+from cockpit.backends.base import (
+    Announced,
+    Asking,
+    Connection,
+    JobsDelta,
+    LiveBackend,
+    Phase,
+    ShellSession,
+    refuse_absent,
+)
 from cockpit.backends.fleet.id_translation import in_fleet
 from cockpit.backends.fleet.member import Member, Opened
 from cockpit.errors import CockpitError, RequestRefused, StoreError, Unreachable
@@ -260,6 +269,9 @@ class FleetBackend(Asking, LiveBackend):
         member, own = self._resolve_member(args)
         backend = await self._there(member)
         assert isinstance(backend, Asking)
+        # What one of the members can do the view can do; this member may lack it.
+        if reason := backend.capabilities.why_not(op):
+            refuse_absent(reason)
         result: T = await getattr(backend, how)(op, own, answer)
         return in_fleet(result, member.words)
 

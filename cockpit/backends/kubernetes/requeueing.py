@@ -105,8 +105,8 @@ class Requeuer:
         except CockpitError as error:
             why = str(error).rstrip(".")
             message = (
-                f"Job {job_name(number, job)} may be deleted and was not created again: {why}. Its manifest is kept: "
-                f"kubectl create -f {file}"
+                f"Job {job_name(number, job)} may be deleted and was not created once more: {why}. "
+                f"Its manifest is kept; create it with: kubectl create -f {file}"
             )
             refuse(message, RefusalKind.UNAVAILABLE)
         file.unlink(missing_ok=True)
