@@ -57,22 +57,43 @@ def _plan_and_derive(snapshot: Snapshot, last: Plan | None, policy: Policy) -> P
     return plan
 
 
+class _Interpreter:
+    """The settings of the interpreter while threads compute. The first one changes them, the last one restores them."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self._interval, self._collects = 0.0, True
+
+    def change(self) -> None:
+        self._interval, self._collects = sys.getswitchinterval(), gc.isenabled()
+        sys.setswitchinterval(SWITCH_SECONDS)
+        gc.disable()
+
+    def restore(self) -> None:
+        sys.setswitchinterval(self._interval)
+        # The count since the last collection, and so, without collections, since the beginning of the pass.
+        if gc.get_count()[0] > MANY_OBJECTS:
+            gc.freeze()
+        if self._collects:
+            gc.enable()
+
+
+_INTERPRETER = _Interpreter()
+
+
 @contextmanager
 def yield_to_event_loop() -> Iterator[None]:
     """Keep the event loop responsive while a thread computes: switch threads often, and collect no garbage.
 
     A collection would walk over a hundred thousand jobs. If the computation allocated many objects, they are exempted
-    from later collections too.
+    from later collections too. Several computations may overlap.
     """
-    interval, collects = sys.getswitchinterval(), gc.isenabled()
-    sys.setswitchinterval(SWITCH_SECONDS)
-    gc.disable()
+    if not _INTERPRETER.users:
+        _INTERPRETER.change()
+    _INTERPRETER.users += 1
     try:
         yield
     finally:
-        sys.setswitchinterval(interval)
-        # The count since the last collection, and so, without collections, since the beginning of the pass.
-        if gc.get_count()[0] > MANY_OBJECTS:
-            gc.freeze()
-        if collects:
-            gc.enable()
+        _INTERPRETER.users -= 1
+        if not _INTERPRETER.users:
+            _INTERPRETER.restore()

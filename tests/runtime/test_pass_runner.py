@@ -134,3 +134,14 @@ async def test_usage_decays_by_the_clock(world: World) -> None:
     for minute in range(1, 4):
         await world.pass_time(MINUTE)
         await eventually(lambda minute=minute: world.host.machine.state.usage_at == NOON + minute * MINUTE)
+
+
+def test_overlapping_computations_leave_the_interpreter_as_it_was() -> None:
+    before = (sys.getswitchinterval(), gc.isenabled())
+    first, second = pass_runner.yield_to_event_loop(), pass_runner.yield_to_event_loop()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert (sys.getswitchinterval(), gc.isenabled()) == (pytest.approx(pass_runner.SWITCH_SECONDS), False)
+    second.__exit__(None, None, None)
+    assert (sys.getswitchinterval(), gc.isenabled()) == before

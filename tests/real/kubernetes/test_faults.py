@@ -83,7 +83,7 @@ class Lists:
             finally:
                 self.now -= is_list
 
-        api.get = counted  # type: ignore[method-assign, assignment]
+        api.get = counted  # type: ignore[method-assign, assignment] # a method of this one object
         return api
 
 
