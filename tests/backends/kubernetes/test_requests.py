@@ -28,7 +28,9 @@ async def look(backend: KubernetesBackend) -> None:
     """Ask what the application asks each second: the header, the views, and the job under the cursor."""
     await backend.overview()
     await backend.nodes()
-    await backend.queues()
+    # A view that the cluster has nothing for is not asked for, either.
+    if backend.capabilities.has("queues"):
+        await backend.queues()
     await backend.priorities()
     for row in await backend.jobs():
         await backend.job(row.id)
