@@ -131,6 +131,10 @@ def test_sorting_by_several_columns_keeps_cells_without_a_fact_last() -> None:
     assert [row.id for row in down] == [2, 3, 4, 1]
     both = sorted_rows(rows, [(column["user"], True), (column["name"], False)], CONTEXT)
     assert [row.id for row in both] == [4, 1, 2, 3]
+    # Each order differs from that of the rows and from that of the other column.
+    named = [job_row(n, user=user, name=name) for n, user, name in ((1, "b", "y"), (2, "a", "x"), (3, "b", "x"))]
+    by_both = sorted_rows(named, [(column["user"], False), (column["name"], False)], CONTEXT)
+    assert [row.id for row in by_both] == [2, 3, 1]
 
 
 KEPT = {"big": "cards>=4", "mine": "user:me", "mine-big": "@mine @big", "round": "@and-round", "and-round": "x @round"}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.backends.slurm.mapping.rest.questions import question
 from cockpit.backends.slurm.wire.calls import Printed
 from cockpit.backends.slurm.wire.rest import RestCommands, _errors, expiry
 from cockpit.errors import RequestRefused, Unreachable
@@ -187,3 +188,11 @@ async def test_files_of_jobs_are_read_on_this_machine_where_there_is_a_socket(da
     assert files.asked == ["stat"]
     with pytest.raises(RequestRefused):
         await RestCommands(address, str, lambda: Millis(0)).shown(("mkdir", "/x"), "")
+
+
+@pytest.mark.req("SL-01")
+@pytest.mark.parametrize(("version", "path"), [(39, "associations"), (40, "shares")])
+def test_shares_are_asked_for_where_the_api_has_them(version: int, path: str) -> None:
+    asked = question(["sshare"], version)
+    assert asked is not None
+    assert asked.path == path
