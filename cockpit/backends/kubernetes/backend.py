@@ -24,7 +24,7 @@ from cockpit.backends.kubernetes.capabilities import CAPABILITIES, NO_WEIGHTS, w
 from cockpit.backends.kubernetes.dialects import Dialects
 from cockpit.backends.kubernetes.editing import JobEditor
 from cockpit.backends.kubernetes.events import JobEvents, chosen
-from cockpit.backends.kubernetes.failures import last_lines
+from cockpit.backends.kubernetes.failures import LastLines
 from cockpit.backends.kubernetes.holds import Holds
 from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.job_list import JobList
@@ -132,7 +132,7 @@ class KubernetesBackend(Asking, LiveBackend):
         self._session = Session(api, self._inventory, changes, clock, user)
         self._changes, self._context = changes, api.context
         self._holds = Holds(api, self._inventory.mark, lambda: self.user)
-        self._api = api
+        self._api, self._last = api, LastLines(api)
         self._list = JobList(self._inventory, self._holds.shown, clock)
         self._history = History(ObservedHistory(history, SCHEDULER))
         self._events = JobEvents(api, self._history)
@@ -450,7 +450,7 @@ class KubernetesBackend(Asking, LiveBackend):
         """Return the last lines of the replica that failed first; empty: none has failed, or its log is gone."""
         found = self._list.jobs.get(job)
         first = self._holds.failure(found) if found is not None else None
-        return await last_lines(self._api, found.pods[first.rank]) if found is not None and first is not None else ""
+        return await self._last.of(found.pods[first.rank]) if found is not None and first is not None else ""
 
     def _placed_record(self, job: JobId) -> Job:
         """Return the record with what the job occupies, for which all pods are looked at."""

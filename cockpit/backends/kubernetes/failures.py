@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 TAIL_LINES = 12
 """Lines of the log that a job's page shows."""
+MOST_TAILS = 100
+"""Most replicas whose last lines are remembered."""
 _TAIL_BYTES = 1 << 14
 
 
@@ -49,14 +51,32 @@ def first_failure(job: KubeJob, hold_of: Callable[[Pod], Hold | None]) -> Failur
     return min(failures, default=None)
 
 
-async def last_lines(api: Api, pod: Pod) -> str:
-    """Return the last lines of a pod's log, without what the wrapper adds; empty where the log cannot be read."""
-    container = pod.spec.containers[0].name if pod.spec.containers else ""
-    path = PODS.path(pod.metadata.namespace, pod.metadata.name, "log")
-    query = (("container", container), ("tailLines", str(TAIL_LINES + 1)))
-    try:
-        text = await api.get(path, query)
-    except CockpitError:
-        return ""
-    # The server's own limit of bytes would leave out the end.
-    return without_announcement(text[-_TAIL_BYTES:]).decode(errors="replace")
+class LastLines:
+    """The last lines of failed replicas. A job's page asks for them each second, so they are read once."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._known: dict[tuple[str, str], str] = {}
+
+    async def of(self, pod: Pod) -> str:
+        """Return the last lines of a pod's log, without what the wrapper adds; empty where the log cannot be read.
+
+        The log of a failed command is complete, so that it can change only with the pod.
+        """
+        key = (pod.metadata.uid, pod.metadata.resource_version)
+        if key not in self._known:
+            self._known[key] = await self._read(pod)
+            while len(self._known) > MOST_TAILS:
+                del self._known[next(iter(self._known))]
+        return self._known[key]
+
+    async def _read(self, pod: Pod) -> str:
+        container = pod.spec.containers[0].name if pod.spec.containers else ""
+        path = PODS.path(pod.metadata.namespace, pod.metadata.name, "log")
+        query = (("container", container), ("tailLines", str(TAIL_LINES + 1)))
+        try:
+            text = await self._api.get(path, query)
+        except CockpitError:
+            return ""
+        # The server's own limit of bytes would leave out the end.
+        return without_announcement(text[-_TAIL_BYTES:]).decode(errors="replace")

@@ -99,7 +99,6 @@ async def test_the_replica_that_failed_first_is_named_with_its_last_line(
     detail = await backend.job(row.id)
     # The wrapper's own line is no output of the command.
     assert detail.log_tail == "loss nan\n"
-    a_log(server, 2, announced(7, AT))
     with pytest.raises(RequestRefused, match="Replica 2 failed first, with exit code 7; its last line is: loss nan"):
         await backend.explain(row.id)
     words = cost_words(detail.job, Millis(1000 * AT))
