@@ -249,7 +249,7 @@ class WhatIf(msgspec.Struct, frozen=True):
     named: bool = False
     """Whether the what-if meets the very bound that the reason names; it is shown whatever start it leads to."""
     evicts: int = 0
-    """The number of pods that are evicted for it."""
+    """The likely number of pods that are evicted for it."""
 
 
 class ExpectedStart(msgspec.Struct, frozen=True):

@@ -168,7 +168,8 @@ def what_if_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
 def what_if(each: WhatIf) -> str:
     """Return the changed request in words: `with 4 cards instead of 8`."""
     words = _CHANGES[each.change](each.before, each.after)
-    return f"{words}, which evicts {units.counted(each.evicts, 'pod')}" if each.evicts else words
+    # Which of equal pods the scheduler takes is its own choice, and with it sometimes how many.
+    return f"{words}, which evicts about {units.counted(each.evicts, 'pod')}" if each.evicts else words
 
 
 _CHANGES: Final[dict[Change, Callable[[str, str], str]]] = {

@@ -48,7 +48,7 @@ from cockpit.backends.kubernetes.requeueing import Requeuer
 from cockpit.backends.kubernetes.resources import DEVICES, PODS
 from cockpit.backends.kubernetes.session import Changes, Session
 from cockpit.backends.kubernetes.submitting import job_of, manifest_of
-from cockpit.backends.kubernetes.surroundings import read_namespace, read_surroundings
+from cockpit.backends.kubernetes.surroundings import read_namespace, read_surroundings, with_mount_failure
 from cockpit.backends.kubernetes.watching import ClusterWatch, is_listed
 from cockpit.backends.kubernetes.why import SCHEDULER, SchedulerForecast
 from cockpit.backends.kubernetes.writing import ObjectWriter
@@ -61,7 +61,7 @@ from cockpit.model.capabilities import Capabilities
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
-from cockpit.model.pod_reasons import PodsNotCreated, QueueWaits, Unschedulable
+from cockpit.model.pod_reasons import PodsNotCreated, PodsStarting, QueueWaits, Unschedulable
 from cockpit.model.reasons import Explanation
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.text import visible
@@ -272,6 +272,8 @@ class KubernetesBackend(Asking, LiveBackend):
         if by_scheduler and not self._batch.is_short(own):
             around = await read_surroundings(self._api, self._list.jobs[job])
             return await self._forecast.outlook(self._lists(), own, self._list.rows, around)
+        if isinstance(own.reason, PodsStarting):
+            own = replace(own, reason=await with_mount_failure(self._api, self._list.jobs[job], own.reason))
         # Placed pods wait for no scheduler, and queue managers plan no starts.
         bare = forecast.Outlook(
             job=job, name=row.name, position=own.position, explanation=own, forecast=forecast.Forecast()

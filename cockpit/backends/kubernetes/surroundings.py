@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.mapping.namespace_quotas import QuotaLine, quota_lines
 from cockpit.backends.kubernetes.objects.event import KubeEvent
@@ -26,7 +27,7 @@ from cockpit.backends.kubernetes.resources import EVENTS, RESOURCE_QUOTAS, Resou
 from cockpit.backends.kubernetes.wire.answers import ApiError
 from cockpit.backends.kubernetes.wire.lists import Page, decode_answer, read_list
 from cockpit.model.ids import Millis
-from cockpit.model.pod_reasons import ClaimTrouble, ClaimWaits
+from cockpit.model.pod_reasons import ClaimTrouble, ClaimWaits, PodsStarting, StartStep
 
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
@@ -37,6 +38,9 @@ T = TypeVar("T")
 CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
+MOUNT_FAILURES = frozenset({"FailedMount", "FailedAttachVolume"})
+LONGEST = 400
+"""Characters of Kubernetes' words that are kept."""
 FAILED_CREATE, FAILED_SCHEDULING = "FailedCreate", "FailedScheduling"
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _EVENTS = msgspec.json.Decoder(Page[KubeEvent])
@@ -89,6 +93,19 @@ def _of_classes(classes: Mapping[str, PriorityClass]) -> Surroundings:
     """Return what follows from the priority classes."""
     default = next((each.value for each in classes.values() if each.global_default), 0)
     return Surroundings({name: each.value for name, each in classes.items()}, default)
+
+
+async def with_mount_failure(api: Api, job: KubeJob, reason: PodsStarting) -> PodsStarting:
+    """Return the reason of placed pods with the volume that the kubelet cannot attach or mount; as it is without one:
+    a pod's own state says only that its containers are being created."""
+    waiting = [pod for pod in job.placed if pod.now.phase == "Pending"]
+    if reason.step is not StartStep.CONTAINER or not waiting:
+        return reason
+    events = await _events(api, job, f"involvedObject.uid={waiting[0].metadata.uid}")
+    failed = max((each for each in events if each.reason in MOUNT_FAILURES), key=lambda each: each.at, default=None)
+    if failed is None:
+        return reason
+    return replace(reason, step=StartStep.VOLUME, code=failed.reason, message=failed.message[:LONGEST])
 
 
 async def _refused_at(api: Api, job: KubeJob) -> Millis | None:

@@ -30,6 +30,7 @@ from cockpit.backends.kubernetes.mapping.scheduler_view import (
     waiting_needs,
 )
 from cockpit.backends.kubernetes.mapping.what_ifs import PodChange, pod_changes
+from cockpit.backends.kubernetes.surroundings import LONGEST, Surroundings
 from cockpit.engine.prediction import MOST_HOLDERS
 from cockpit.model.forecast import Change, ExpectedStart, Forecast, HoldingJob, NoBound, Outlook, WhatIf
 from cockpit.model.ids import JobId
@@ -39,14 +40,11 @@ from cockpit.sched.forecast.predict import HYPOTHETICAL
 
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
-    from cockpit.backends.kubernetes.surroundings import Surroundings
     from cockpit.model.jobrow import JobRow
     from cockpit.model.spec import JobSpec
 
 SCHEDULER = "Kubernetes"
 MOST_AWAITED = 5
-LONGEST = 400
-"""Characters of a controller's words that are kept."""
 SAME_MOMENT_MS = 10_000
 """Age up to which a simulation is used again while nothing changes."""
 

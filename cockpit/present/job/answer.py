@@ -14,7 +14,7 @@ from cockpit.model.job import JobState
 from cockpit.model.jobdetail import JobDetail
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Node
-from cockpit.model.pod_reasons import PodsNotCreated, Unschedulable
+from cockpit.model.pod_reasons import PodsNotCreated, PodsStarting, Unschedulable
 from cockpit.model.reasons import Explanation, Held, NeverFits, NoAlternative, NoEligibleNode, Reason, SchedulerReason
 from cockpit.present import units
 from cockpit.present.bars import bar
@@ -157,7 +157,7 @@ def _best_reason(row: JobRow, panel: PanelContext) -> Reason | None:
     """
     outlook = _outlook(row, panel)
     if (
-        isinstance(row.reason, SchedulerReason | Unschedulable | PodsNotCreated)
+        isinstance(row.reason, SchedulerReason | Unschedulable | PodsNotCreated | PodsStarting)
         and outlook is not None
         and outlook.explanation is not None
     ):

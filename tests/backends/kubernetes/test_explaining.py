@@ -14,7 +14,15 @@ from cockpit.errors import RequestRefused
 from cockpit.model.forecast import Change, NoBound, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
-from cockpit.model.pod_reasons import ClaimTrouble, ClaimWaits, PodsNotCreated, PodsStarting, QuotaUse, Unschedulable
+from cockpit.model.pod_reasons import (
+    ClaimTrouble,
+    ClaimWaits,
+    PodsNotCreated,
+    PodsStarting,
+    QuotaUse,
+    StartStep,
+    Unschedulable,
+)
 from cockpit.model.spec import Mode, NodeSpec
 from cockpit.present.columns import Context
 from cockpit.present.outlook import outlook_lines
@@ -95,7 +103,7 @@ async def test_a_waiting_pod_is_explained_by_the_nodes_with_what_would_help(
     assert "a pod needs 8 H100" in shown
     assert "in use by" in shown
     assert "with 4 cards instead of 8: now" in shown
-    assert "with the priority class urgent instead of 0, which evicts 1 pod: now" in shown
+    assert "with the priority class urgent instead of 0, which evicts about 1 pod: now" in shown
 
 
 @pytest.mark.req("KU-05", "SC-12")
@@ -232,6 +240,23 @@ async def test_a_job_whose_pods_are_placed_is_explained_too(backend: KubernetesB
     assert isinstance(outlook.explanation.reason, PodsStarting)
     assert "cannot pull the image (ImagePullBackOff); no such image" in words(outlook)
     assert "\x1b" not in words(outlook)
+
+
+@pytest.mark.req("KU-05")
+async def test_a_volume_that_cannot_be_mounted_is_what_a_placed_pod_waits_for(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    server.create(NODES, a_node("n1"))
+    pod = server.create(PODS, a_pod("mounts", 1, spec={"nodeName": "n1"}))
+    about = {"uid": pod["metadata"]["uid"], "name": "mounts"}
+    said = 'MountVolume.SetUp failed for volume "data": no such server'
+    for name, reason, message in (("e1", "Scheduled", "assigned"), ("e2", "FailedMount", said)):
+        event = {"metadata": {"name": name}, "involvedObject": about, "reason": reason, "message": message}
+        server.create("/api/v1/namespaces/team-a/events", event)
+    outlook = await explained(backend, "mounts")
+    assert outlook.explanation is not None
+    assert outlook.explanation.reason == PodsStarting(StartStep.VOLUME, 1, "FailedMount", said)
+    assert "1 pod waits for a volume (FailedMount); MountVolume.SetUp failed" in words(outlook)
 
 
 @pytest.mark.req("SC-12", "SC-13")

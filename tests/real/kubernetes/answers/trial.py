@@ -40,6 +40,8 @@ class Question(StrEnum):
 
     REASON = "reason"
     HELPS = "helps"
+    EVICTS = "evicts"
+    """How many pods a higher priority class evicts. Which of equal pods the scheduler takes is told by no object."""
     HELPS_NOT = "does not help"
     START = "start"
     NO_START = "no start"
@@ -106,7 +108,7 @@ class _Trial:
             evicting = [each for each in outlooks[youngest].what_ifs if each.evicts]
             if evicting and self._random.random() < 0.5:  # step 4
                 found = evicting[0]
-                yield self._eviction(youngest, Wish(found.change, found.before, found.after), found.evicts)
+                yield from self._eviction(youngest, Wish(found.change, found.before, found.after), found.evicts)
                 return
         yield from self._starts(outlooks)
 
@@ -154,15 +156,16 @@ class _Trial:
         self._stage.submit(manifest)
         return placed
 
-    def _eviction(self, name: str, wish: Wish, victims: int) -> Finding:
-        """Carry out a change for which pods are evicted. Which of several equal ones is not foretold."""
+    def _eviction(self, name: str, wish: Wish, victims: int) -> Iterator[Finding]:
+        """Carry out a change for which pods are evicted."""
         self._stage.withdraw(self._made.waiting[-1])
         before = {each["metadata"]["uid"] for each in self._stage.pods()}
         self._stage.submit(with_wish(self._made.waiting[-1], wish))
         placed = self._stage.is_placed(name)
         gone = len(before - {each["metadata"]["uid"] for each in self._stage.pods()})
         about = f"{name}: {wish} placed={placed}, evicted {gone} instead of {victims}"
-        return self._found(Question.HELPS, placed and gone == victims, about)
+        yield self._found(Question.HELPS, placed and gone, about)
+        yield self._found(Question.EVICTS, gone == victims, about)
 
     def _starts(self, outlooks: dict[str, Outlook]) -> Iterator[Finding]:
         """End the jobs with a deadline, the next one first, and compare where each job starts."""
