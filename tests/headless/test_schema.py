@@ -45,6 +45,7 @@ COMMANDS = {
 
 CHECKS: dict[str, Callable[[Any], bool]] = {
     "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
     "string": lambda value: isinstance(value, str),
     "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),

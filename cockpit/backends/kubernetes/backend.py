@@ -498,7 +498,12 @@ class KubernetesBackend(Asking, LiveBackend):
         """Record what has changed since the last look."""
         # A copy: the list of rows is changed in place.
         gone = {job: each.row for job, each in self._list.gone.items()}
-        self._history.look(self._list.rows | gone, self._record, self._clock.now())
+        self._history.look(self._list.rows | gone, self._seen_job, self._clock.now())
+
+    def _seen_job(self, number: JobId) -> Job:
+        """Return a job as the history records it: with what its pods hold."""
+        gone = self._list.gone.get(number)
+        return gone.record if gone is not None else past_job(self._list.jobs[number], number, self._inventory.cards)
 
     def _explanation(self, row: JobRow) -> Explanation | None:
         """Return why the job waits, and the jobs that the scheduler looks at before it."""

@@ -10,12 +10,13 @@ import pytest
 from cockpit.backends.fleet.backend import FleetBackend
 from cockpit.backends.fleet.id_translation import Words, in_fleet
 from cockpit.backends.fleet.member import Opened
-from cockpit.backends.slurm.backend import SlurmBackend
+from cockpit.backends.slurm.backend import CAPABILITIES, SlurmBackend
 from cockpit.backends.slurm.opening import open_recorded
 from cockpit.clusters.choosing import CLUSTERS
 from cockpit.clusters.several import Watching, every_cluster
 from cockpit.errors import CockpitError, RequestRefused, StoreError, Unreachable
 from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+from cockpit.model.capabilities import Capabilities
 from cockpit.model.ids import JobId, Millis, NodeName, member_id
 from cockpit.model.node import Allocation
 from cockpit.model.requests import RequestIds
@@ -31,6 +32,11 @@ class Noting(SlurmBackend):
 
     asked: list[tuple[str, Any]]
     request_ids: RequestIds | None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        # Unlike a recording it is asked for changes, too.
+        return CAPABILITIES
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Any:
         self.asked.append(("wait", (job, timeout_seconds)))

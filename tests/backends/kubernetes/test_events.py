@@ -17,7 +17,7 @@ from cockpit.model.job import JobState
 from cockpit.model.reasons import Held
 from cockpit.present.events.sentences import event_kind
 from tests.backends.kubernetes.conftest import open_fake
-from tests.backends.kubernetes.objects import a_template
+from tests.backends.kubernetes.objects import a_condition, a_template
 from tests.doubles.kubernetes_api import FakeApi, Reply
 
 JOBS = "/apis/batch/v1/namespaces/team-a/jobs"
@@ -82,6 +82,28 @@ async def test_events_of_a_job_and_its_pods_are_listed_in_order_of_time(
     everything = await backend.events()
     assert len(reports(everything)) == 4
     assert await backend.events(limit=1) == everything[-1:]
+
+
+@pytest.mark.req("KU-05")
+async def test_where_a_job_was_placed_and_that_it_ended_are_events(backend: KubernetesBackend, server: FakeApi) -> None:
+    job = server.create(JOBS, a_job())
+    (row,) = await backend.jobs()
+    async with asyncio.timeout(LONGEST), aclosing(backend.watch_jobs()) as watch:
+        await anext(watch)
+        started = {"name": "main", "state": {"running": {"startedAt": "2026-03-01T09:00:00Z"}}}
+        status = {"status": {"phase": "Running", "containerStatuses": [started]}}
+        server.create(PODS, a_pod(job, "train-0") | a_template(spec={"nodeName": "n1"}) | status)
+        while (await anext(watch)).changed[0].state is not JobState.RUNNING:
+            pass
+        # Its pod is deleted before its end is known.
+        server.remove(f"{PODS}/train-0")
+        server.change(f"{JOBS}/train", {"status": {"conditions": [a_condition("Failed")]}})
+        while (await anext(watch)).changed[0].state is not JobState.ERROR:
+            pass
+    found = [each.body for each in await backend.events(job=row.id)]
+    placed = next(each for each in found if isinstance(each, JobPlaced))
+    assert [(part.node, part.card_milli) for part in placed.placement] == [("n1", 8000)]
+    assert [event_kind(each) for each in found][-1] == "job_ended"
 
 
 @pytest.mark.req("KU-05")
