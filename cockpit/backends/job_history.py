@@ -73,7 +73,7 @@ def _events_of_row(row: JobRow, before: Mapping[JobId, JobRow], job_of: JobOf, n
         yield from ((now, each) for each in _while_running(row, old))
     # It may have started and ended between two lists: then both events follow.
     if (old is None or old.state is JobState.QUEUED) and row.started_at is not None:
-        yield row.started_at, _placed_event(job_of(row.id))
+        yield from ((row.started_at, each) for each in _placed_events(job_of(row.id)))
     if row.state in ENDED and (old is None or old.state not in ENDED):
         yield row.ended_at or row.state_since, _ended_event(job_of(row.id))
 
@@ -104,12 +104,10 @@ def _submitted_event(job: Job) -> EventBody:
     )
 
 
-def _placed_event(job: Job) -> EventBody:
-    attempt = job.attempt
-    # Of a record that was made without a look at the nodes it is not known what the job occupies.
-    if attempt is None:
-        return events.JobPlaced(job.id, 1, 0, (), "")
-    return events.JobPlaced(job.id, attempt.number, 0, attempt.placement, attempt.partition)
+def _placed_events(job: Job) -> Iterator[EventBody]:
+    # Where it ran may be gone by now, as pods are that were deleted.
+    if job.attempt is not None:
+        yield events.JobPlaced(job.id, job.attempt.number, 0, job.attempt.placement, job.attempt.partition)
 
 
 def _ended_event(job: Job) -> EventBody:

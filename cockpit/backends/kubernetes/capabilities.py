@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from cockpit.backends.kubernetes.resources import LISTED_QUEUES, NODES, QUOTA_TREES, Resource
 from cockpit.model.capabilities import NO_COMMANDS, NO_REQUEST_IDS, ONE_CLUSTER, Ability, Capabilities
 
-_NOT_YET = "This cockpit does not do this on Kubernetes yet; `kubectl` does."
 _NO_ACCOUNTS = "Kubernetes has no accounts; namespaces and their quotas take their place."
 _NO_CATALOGUE = "A Kubernetes cluster has no catalogue."
 _NO_STAGING = "A Kubernetes cluster has no staged copies."

@@ -19,9 +19,10 @@ from cockpit.backends.kubernetes.priority_classes import PriorityClasses
 from cockpit.backends.kubernetes.resources import JOBS, PODS, VOLCANO_JOBS
 from cockpit.backends.kubernetes.volcano_acts import set_tasks
 from cockpit.backends.kubernetes.writing import Decide, ObjectWriter, RawObject, merge_patch, refuse
+from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.job import ENDED
-from cockpit.model.refusal import RefusalKind
+from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import NO_LIMIT_SECONDS, JobSpec
 
 if TYPE_CHECKING:
@@ -68,7 +69,17 @@ class JobEditor:
             return
         _refuse_pods(number, job, "The priority of a pod never changes")
         name = await self._classes.named(wanted, of_kueue=False)
-        await self._change(resource, job, lambda present: _with_class(resource, present, name))
+        try:
+            await self._change(resource, job, lambda present: _with_class(resource, present, name))
+        except RequestRefused as error:
+            # The server's message is the whole pod template.
+            if resource != JOBS or error.refusal.kind is not RefusalKind.INVALID:
+                raise
+            message = (
+                f"Job {job_name(number, job)} of batch/v1 keeps its pod template, and so its PriorityClass: cancel it "
+                "and submit a copy."
+            )
+            raise RequestRefused(Refusal(RefusalKind.INVALID, message)) from error
 
     async def edit(self, number: JobId, resource: Resource, job: KubeJob, wanted: JobSpec) -> None:
         """Change what differs from the job as it is shown. Refused, with the fields, where anything else differs."""
@@ -226,6 +237,9 @@ def _set_size(
                 )
                 refuse(message, RefusalKind.INVALID)
             spec["completions"] = wanted.nodes
+        elif (most := spec.get("completions")) is not None and wanted.nodes > most:
+            message = f"nodes: job {job_name(number, job)} completes {most} pods in all; more at a time change nothing."
+            refuse(message, RefusalKind.INVALID)
         spec["parallelism"] = wanted.nodes
     elif resource == VOLCANO_JOBS:  # step 3
         set_tasks(spec, wanted.nodes)

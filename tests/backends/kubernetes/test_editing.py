@@ -252,6 +252,9 @@ async def test_the_indices_of_a_job_that_completes_them_in_turn_stay(
     job, spec = await the_job(backend)
     with pytest.raises(RequestRefused, match="completes 4 indices in turn; their number stays"):
         await backend.edit(job, replace(spec, nodes=3))
+    server.change(f"{JOBS}/train", {"spec": {"completionMode": "NonIndexed"}})
+    with pytest.raises(RequestRefused, match="completes 4 pods in all; more at a time change nothing"):
+        await backend.edit(job, replace(spec, nodes=5))
 
 
 @pytest.mark.req("KU-12")
