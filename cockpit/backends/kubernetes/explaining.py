@@ -1,0 +1,135 @@
+"""Explains jobs that wait and predicts starts: by Kueue's rules, by those of the scheduler, or by the embedded core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.backends.kubernetes.admission import KUEUE, KueueAdmissions
+from cockpit.backends.kubernetes.batch_view import BatchView
+from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, state
+from cockpit.backends.kubernetes.mapping.scheduler_view import is_plain
+from cockpit.backends.kubernetes.quota_view import QuotaView
+from cockpit.backends.kubernetes.submitting import job_of, manifest_of
+from cockpit.backends.kubernetes.surroundings import read_namespace, read_surroundings, with_mount_failure
+from cockpit.backends.kubernetes.why import SCHEDULER, SchedulerForecast
+from cockpit.backends.planning_mirror import PlanningMirror
+from cockpit.model import forecast
+from cockpit.model.job import JobState
+from cockpit.model.pod_reasons import PodsNotCreated, PodsStarting, QueueWaits, Unschedulable
+from cockpit.model.reasons import Explanation
+
+if TYPE_CHECKING:
+    from cockpit.backends.inprocess import InProcessBackend
+    from cockpit.backends.kubernetes.inventory import Inventory
+    from cockpit.backends.kubernetes.job_list import JobList
+    from cockpit.backends.kubernetes.mapping.kueue_admission import KueueObjects
+    from cockpit.backends.kubernetes.wire.api import Api
+    from cockpit.model.ids import JobId
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.spec import JobSpec
+    from cockpit.runtime.clock import Timekeeper
+
+MOST_AHEAD = 10
+
+
+class Explainer:
+    """Answers why jobs wait and when they may start, from the copy of the cluster's objects."""
+
+    def __init__(
+        self, api: Api, inventory: Inventory, jobs: JobList, clock: Timekeeper, name: str, user: str, namespace: str
+    ) -> None:
+        """`name`: that of the cluster. `namespace`: where jobs without a project go."""
+        self._api, self._inventory, self._jobs, self._clock = api, inventory, jobs, clock
+        self._namespace = namespace
+        self.quota = QuotaView(inventory, jobs)
+        self.batch = BatchView(inventory.schedulers, jobs)
+        self.mirror = PlanningMirror(clock, name, user, state, is_same)
+        self._by_scheduler, self._by_kueue = SchedulerForecast(), KueueAdmissions(api, jobs)
+
+    def lists(self) -> ClusterLists:
+        """Return the objects of which the embedded scheduler's copy of the cluster is made."""
+        self._jobs.refresh()
+        return ClusterLists(
+            self._clock.now(),
+            # A copy, since the state may be made of it in a thread.
+            dict(self._inventory.nodes),
+            dict(sorted(self._jobs.jobs.items())),
+            tuple(self._inventory.other_pods()),
+            quota=self._inventory.kube_queue.tree,
+            known_cards=self._inventory.cards,
+            version=(self._jobs.version, *self._inventory.versions),
+        )
+
+    async def judged(self) -> InProcessBackend:
+        """Return the embedded engine over a copy of the cluster, with the reasons of the jobs that wait."""
+        return await self.mirror.judge(self.lists())
+
+    def kueue_objects(self) -> KueueObjects:
+        return self._inventory.kueue.objects(sees_all=self._inventory.namespaces == ("",))
+
+    def explanation(self, row: JobRow) -> Explanation | None:
+        """Return why the job waits, and the jobs that the scheduler looks at before it; None: it does not wait."""
+        if row.reason is None:
+            return None
+        if (queued := self.quota.explanation(row.id, row.reason, MOST_AHEAD)) is not None:
+            return queued
+        # Highest priority first, then the oldest (kube-scheduler's PrioritySort).
+        own = (-(row.priority or 0), row.submitted_at, row.id)
+        waiting = [each for each in self._jobs.rows.values() if each.state is JobState.QUEUED]
+        ahead = sorted(key for each in waiting if (key := (-(each.priority or 0), each.submitted_at, each.id)) < own)
+        return Explanation(row.id, row.reason, len(ahead) + 1, tuple(job for _, _, job in ahead[:MOST_AHEAD]))
+
+    async def outlook(self, row: JobRow, own: Explanation) -> forecast.Outlook:
+        """Return what is known of a job that waits. `own`: its explanation.
+
+        1. Of a job in a queue of Kueue: what Kueue's rules say of it.
+        2. Of a job whose pods the scheduler keeps back, or whose controller creates none: what the nodes and the
+           namespace say.
+        3. Of another: the embedded core's answer, with the figures of the queue or quota that is short.
+        """
+        if isinstance(own.reason, QueueWaits) and own.reason.manager == KUEUE:  # step 1
+            version = self._kueue_version
+            return await self._by_kueue.outlook(row, own.reason, self.kueue_objects(), self._clock.now(), version)
+        job = self._jobs.jobs[row.id]
+        is_of_nodes = isinstance(own.reason, Unschedulable | PodsNotCreated) and is_plain(job)
+        if is_of_nodes and not self.batch.is_short(own):  # step 2
+            around = await read_surroundings(self._api, job)
+            return await self._by_scheduler.outlook(self.lists(), own, self._jobs.rows, around)
+        if isinstance(own.reason, PodsStarting):
+            own = replace(own, reason=await with_mount_failure(self._api, job, own.reason))
+        # Placed pods wait for no scheduler, and queue managers plan no starts.
+        core = forecast.Outlook(
+            job=row.id, name=row.name, position=own.position, explanation=own, forecast=forecast.Forecast()
+        )
+        if row.state is JobState.QUEUED:  # step 3
+            core = await (await self.judged()).explain(row.id)
+        own, core = self.batch.with_figures(own, self.quota.with_holders(core, own.reason))
+        return replace(core, explanation=own, position=own.position, forecast=forecast.Forecast(), scheduler=SCHEDULER)
+
+    async def starts(self, jobs: Sequence[JobId]) -> list[forecast.ExpectedStart]:
+        """Return the likely starts by cockpit's own simulations: neither Kubernetes' scheduler nor Kueue plans any."""
+        rows = self._jobs.refresh()
+        queued = [job for job in jobs if job in rows and isinstance(rows[job].reason, QueueWaits)]
+        others = await self._by_scheduler.starts(self.lists(), [job for job in jobs if job not in set(queued)])
+        if not queued or not self._inventory.kueue.workloads:
+            return others
+        found = await self._by_kueue.likely(queued, self.kueue_objects(), self._clock.now(), self._kueue_version)
+        return [*others, *(forecast.ExpectedStart(job, each.likely_at, each) for job, each in found.items())]
+
+    async def predict(self, specs: Sequence[JobSpec], user: str) -> list[forecast.Outlook]:
+        """Predict jobs that are not submitted, by the objects that they would become. Refused where one can be none."""
+        lists = self.lists()
+        # A queue manager decides first, whose rules the embedded scheduler knows.
+        if lists.quota is not None:
+            return await (await self.judged()).predict(specs)
+        made = [manifest_of(each, self._inventory.served, self._namespace, user) for each in specs]
+        jobs = [job_of(resource, manifest) for resource, manifest in made]
+        around = {each.meta.namespace: await read_namespace(self._api, each.meta.namespace) for each in jobs}
+        return await self._by_scheduler.predictions(lists, jobs, self._jobs.rows, around)
+
+    @property
+    def _kueue_version(self) -> object:
+        return self._jobs.version, self._inventory.kueue.version
