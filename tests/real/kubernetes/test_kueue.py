@@ -69,7 +69,8 @@ def kueue() -> Iterator[RealKubernetes]:
     if shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not installed")
     with running_cluster(nodes=4) as made:
-        start_kueue(made)
+        # By default jobs are put back whose pods are not ready for half an hour; a measurement may take longer.
+        start_kueue(made, waitForPodsReady={"timeout": "24h", "blockAdmission": False})
         grant_kueue(made, ALICE)
         made.admin.apply(flavor("h100"), flavor("a100", {"model": "a100"}), priority_class("high", 100))
         yield made
