@@ -114,8 +114,14 @@ class PlanningMirror(Generic[L]):
                 machine = await _in_thread(lists, lambda: Machine(self._state(lists)))
                 self._made = lists, await offline_engine(machine, (), self._clock, self.name)
                 self._planned = False
-                self._kept_until = now() + REST * (now() - began) if lists.size >= LARGE else 0.0
+                self._kept_until = now() + kept_seconds(lists, now() - began)
             return self._made[1]
+
+
+def kept_seconds(lists: Lists, took: float) -> float:
+    """Return how long what was computed of the lists is kept although something has changed. `took`: the seconds that
+    it took."""
+    return REST * took if lists.size >= LARGE else 0.0
 
 
 async def _in_thread(lists: Lists, work: Callable[[], T]) -> T:

@@ -31,6 +31,7 @@ from cockpit.backends.kubernetes.mapping.scheduler_view import (
 )
 from cockpit.backends.kubernetes.mapping.what_ifs import PodChange, pod_changes
 from cockpit.backends.kubernetes.surroundings import LONGEST, Surroundings
+from cockpit.backends.planning_mirror import kept_seconds
 from cockpit.engine.prediction import MOST_HOLDERS
 from cockpit.model.forecast import Change, ExpectedStart, Forecast, HoldingJob, NoBound, Outlook, WhatIf
 from cockpit.model.ids import JobId
@@ -76,6 +77,8 @@ class SchedulerForecast:
     def __init__(self) -> None:
         self._lists: ClusterLists | None = None
         self._last: _Judgement | None = None
+        self._kept_until = 0.0
+        """Until when it is kept although something has changed, as the event loop counts time."""
 
     async def starts(self, lists: ClusterLists, jobs: Sequence[JobId]) -> list[ExpectedStart]:
         """Return the likely starts of these jobs, where they are known."""
@@ -145,11 +148,15 @@ class SchedulerForecast:
         return [await asyncio.to_thread(_predicted, judgement, case, rows, one) for case, one in pairs]
 
     async def _fresh(self, lists: ClusterLists) -> _Judgement:
-        known, last = self._lists, self._last
-        if last is None or known is None or not is_same(lists, known) or lists.at - known.at > SAME_MOMENT_MS:
+        known, last, now = self._lists, self._last, asyncio.get_running_loop().time
+        is_old = known is None or not is_same(lists, known) or lists.at - known.at > SAME_MOMENT_MS
+        # On a busy cluster something always has changed: simulations one after the other would keep a processor busy.
+        if last is None or (is_old and now() >= self._kept_until):
+            began = now()
             # Thousands of pods take a second, in which the screen stays alive; the watched nodes change meanwhile.
             last = await asyncio.to_thread(_judgement, lists._replace(nodes=dict(lists.nodes)))
             self._lists, self._last = lists, last
+            self._kept_until = now() + kept_seconds(lists, now() - began)
         return last
 
 

@@ -25,14 +25,16 @@ async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 async def look(backend: KubernetesBackend) -> None:
-    """Ask what the application asks each second: the header, the views, and the job under the cursor."""
+    """Ask what the application asks each second: the header, views, starts, and the job under the cursor."""
     await backend.overview()
     await backend.nodes()
     # A view that the cluster has nothing for is not asked for, either.
     if backend.capabilities.has("queues"):
         await backend.queues()
     await backend.priorities()
-    for row in await backend.jobs():
+    rows = await backend.jobs()
+    await backend.starts([row.id for row in rows])
+    for row in rows:
         await backend.job(row.id)
 
 
