@@ -156,13 +156,7 @@ class KubernetesBackend(Asking, LiveBackend):
         return replace(shown, trouble=self._trouble, admin=False)
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
-        await self._ready()
-        if (why := self._inventory.absent.get(PODS)) and not self._list.rows:
-            message = (
-                f"Pods cannot be listed: {why}. If you may list those of other namespaces, name them: "
-                f'-c \'kube:{self._context}?namespaces=A,B\', or namespaces = ["A", "B"] of the cluster in config.toml.'
-            )
-            raise RequestRefused(Refusal(RefusalKind.DENIED, message))
+        await self._listed()
         rows = sorted(self._list.refresh().values(), key=lambda row: row.id)
         if not ended:
             return [row for row in rows if is_listed(row)]
@@ -187,13 +181,13 @@ class KubernetesBackend(Asking, LiveBackend):
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = MOST_EVENTS) -> list[EventRecord]:
         """Return what Kubernetes reports of jobs, and what was seen of them while this cockpit was connected."""
         if job is None:
-            await self._ready()
+            await self._listed()
             return chosen(await self._records.all_events(), after, limit)
         await self._row(job)
         return chosen(await self._records.events(job), after, limit)
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
-        await self._ready()
+        await self._listed()
         if weights is not None:
             refuse(NO_WEIGHTS)
         return priorities(self._list.refresh().values(), self._list.jobs, await self._classes.values())
@@ -202,15 +196,15 @@ class KubernetesBackend(Asking, LiveBackend):
         self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
     ) -> list[EndedJob]:
         """Return the ended jobs that the cluster still has, and those that this cockpit saw go."""
-        await self._ready()
+        await self._listed()
         return ended_jobs(self._records.past(), since, until, user)
 
     async def spending(self, edges: Sequence[Millis]) -> Spending:
-        await self._ready()
+        await self._listed()
         return spending((job for _, job in self._records.past()), edges, self._clock.now())
 
     async def snapshot(self) -> Snapshot:
-        await self._ready()
+        await self._listed()
         lists = self._explainer.lists()
         reports = {row.id: SchedulerReport(reason=row.reason) for row in self._list.rows.values() if row.reason}
         whole = state(lists)
@@ -381,6 +375,16 @@ class KubernetesBackend(Asking, LiveBackend):
         self._acts.queue.takes_jobs_of = self._inventory.takes_jobs_of
         await self._list.settle()
         await self._holds.begin(lambda: list(self._list.jobs.values()))
+
+    async def _listed(self) -> None:
+        """Wait as `_ready` does. Refused where the user may list no pods, since an empty answer would mean none."""
+        await self._ready()
+        if (why := self._inventory.absent.get(PODS)) and not self._list.rows:
+            message = (
+                f"Pods cannot be listed: {why}. If you may list those of other namespaces, name them: "
+                f'-c \'kube:{self._context}?namespaces=A,B\', or namespaces = ["A", "B"] of the cluster in config.toml.'
+            )
+            raise RequestRefused(Refusal(RefusalKind.DENIED, message))
 
     @property
     def _trouble(self) -> tuple[str, ...]:

@@ -233,6 +233,10 @@ async def test_what_a_user_may_not_see_is_missing_with_the_reason(cluster: RealK
     async with cockpit_of(cluster, NOBODY, namespace) as backend:
         with pytest.raises(RequestRefused, match=r"Pods cannot be listed: pods is forbidden.*namespaces=A,B"):
             await backend.jobs()
+        # An empty table would say that there are no jobs.
+        for ask in (backend.events, backend.priorities, backend.accounting, backend.snapshot):
+            with pytest.raises(RequestRefused, match="Pods cannot be listed"):
+                await ask()
         assert any("pods cannot be read" in each for each in (await backend.overview()).trouble)
         with pytest.raises(RequestRefused, match="Nodes cannot be listed"):
             await backend.nodes()
