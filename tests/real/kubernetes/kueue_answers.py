@@ -87,7 +87,12 @@ class Measurement:
         self._api.apply(*flavors, *(priority_class(name, value) for name, value in PRIORITIES.items()))
         for each in self.situations:
             self._api.apply(*each.cohorts, *each.queues, *each.local_queues(self._namespace))
-        wait_until("not all queues are active", lambda: all(map(_is_active, self._items("clusterqueues"))))
+        own = {queue["metadata"]["name"] for each in self.situations for queue in each.queues}
+
+        def are_active() -> bool:
+            return all(_is_active(each) for each in self._items("clusterqueues") if each["metadata"]["name"] in own)
+
+        wait_until("not all queues are active", are_active)
 
     def _submit(self, chosen: list[tuple[Situation, MadeJob]]) -> None:
         """Submit one job of each situation, and compare."""
