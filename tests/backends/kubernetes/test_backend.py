@@ -392,3 +392,12 @@ async def test_a_job_that_starts_while_it_is_watched_is_an_event(backend: Kubern
         await anext(watch)
     placed = [each.body for each in await backend.events() if isinstance(each.body, JobPlaced)]
     assert [[part.node for part in each.placement] for each in placed] == [["n1"]]
+
+
+@pytest.mark.req("KU-01")
+async def test_a_user_who_may_list_no_pods_gets_no_empty_tables(backend: KubernetesBackend, server: FakeApi) -> None:
+    why = 'pods is forbidden: User "alice" cannot list resource "pods"'
+    server.answer_next("GET /api/v1/pods", Reply.failure(403, "Forbidden", why))
+    for ask in (backend.jobs, backend.events, backend.priorities, backend.accounting, backend.snapshot):
+        with pytest.raises(RequestRefused, match="Pods cannot be listed: pods is forbidden"):
+            await ask()
