@@ -66,7 +66,7 @@ def replicas_tab(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     yield from _files(detail.job)
     if attempt is None:
         yield line()
-        yield line(Span(f"{INDENT}runs  ", MUTED), command_words(detail.job.spec.command))
+        yield line(Span(f"{INDENT}runs  ", MUTED), command_words(detail.job.spec.command, detail.job.spec.kind))
     else:
         yield from _ranks(detail.job, attempt, panel)
 

@@ -110,7 +110,7 @@ def priority(detail: JobDetail) -> Iterator[str]:
 def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     """Yield the job's request, and what it received and used."""
     spec, row = detail.job.spec, detail.row
-    yield _fact("command", command_words(spec.command))
+    yield _fact("command", command_words(spec.command, spec.kind))
     yield _fact("asks for", asked_for(detail.job))
     if spec.mode is not None:
         yield _fact("mode", spec.mode)
@@ -267,8 +267,11 @@ def _times(detail: JobDetail, context: Context) -> str:
     if row.ended_at is not None:
         parts.append(f"ended {clock(row.ended_at, context.now, context.zone)}")
     elapsed = elapsed_seconds(row, context)
-    limit = units.limit(row.time_limit_seconds)
-    parts.append(f"limit {limit}" if elapsed is None else f"{units.duration(elapsed)} of {limit}")
+    limit = units.limit(row.time_limit_seconds) if row.has_time_limit else ""
+    if elapsed is None:
+        parts.append(f"limit {limit}" if limit else "no time limit")
+    else:
+        parts.append(f"{units.duration(elapsed)} of {limit or 'no limit'}")
     return " · ".join(parts)
 
 

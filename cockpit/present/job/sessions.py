@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cockpit.model.job import JobState
+from cockpit.model.spec import JobKind
 from cockpit.present import units
 from cockpit.present.folding import id_text
 from cockpit.present.job_values import why
@@ -16,13 +17,17 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
     from cockpit.present.columns import Context
 
-NO_COMMAND: Final = "only the shells that are opened in it"
+SHELLS_ONLY: Final = "only the shells that are opened in it"
+OF_IMAGE: Final = "the command of its image"
 LASTS: Final = "idle or not; its resources stay allocated until it ends"
 
 
-def command_words(command: str) -> str:
-    """Return the job's command, harmless; a job without one gets `NO_COMMAND`."""
-    return safe(command) if command else NO_COMMAND
+def command_words(command: str, kind: JobKind) -> str:
+    """Return the job's command, harmless, or what it runs without one: a session only shells, others what their image
+    starts."""
+    if command:
+        return safe(command)
+    return SHELLS_ONLY if kind is JobKind.INTERACTIVE else OF_IMAGE
 
 
 def lasting_words(job: JobId, spec: JobSpec) -> str:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
+from cockpit.model.spec import JobKind
 from cockpit.present.columns import Context
 from cockpit.present.job.sessions import address_words, command_words, lasting_words, leaving_words, waiting_words
 from tests.builders import a_spec
@@ -29,7 +30,13 @@ def test_the_address_and_the_command_are_escaped_and_their_absence_is_reported()
     assert "http://n1:8888/\n" in address_words(JOB, "http://n1:8888/")
     assert "\x1b" not in address_words(JOB, "http://n1\x1b[2J")
     assert "`cockpit logs 12`" in address_words(JOB, "")
-    assert (command_words(""), command_words("jupyter lab")) == ("only the shells that are opened in it", "jupyter lab")
+    assert command_words("", JobKind.INTERACTIVE) == "only the shells that are opened in it"
+    assert command_words("jupyter lab", JobKind.INTERACTIVE) == "jupyter lab"
+
+
+@pytest.mark.req("UI-01")
+def test_a_job_that_runs_what_its_image_starts_is_no_session() -> None:
+    assert command_words("", JobKind.REGULAR) == "the command of its image"
 
 
 @pytest.mark.req("JT-03")
