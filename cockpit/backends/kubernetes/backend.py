@@ -373,6 +373,7 @@ class KubernetesBackend(Asking, LiveBackend):
         self.user = self._acts.user = self._session.user
         self._acts.served = self._inventory.served
         self._acts.queue.takes_jobs_of = self._inventory.takes_jobs_of
+        self._acts.queue.kueue_queues = self._inventory.kueue.queue_names()
         await self._list.settle()
         await self._holds.begin(lambda: list(self._list.jobs.values()))
 

@@ -12,11 +12,12 @@ from cockpit.backends.kubernetes.batch_view import BatchView
 from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, state
 from cockpit.backends.kubernetes.mapping.scheduler_view import is_plain
 from cockpit.backends.kubernetes.quota_view import QuotaView
-from cockpit.backends.kubernetes.submitting import job_of, manifest_of
+from cockpit.backends.kubernetes.submitting import job_of, kueue_queue, manifest_of
 from cockpit.backends.kubernetes.surroundings import read_namespace, read_surroundings, with_mount_failure
 from cockpit.backends.kubernetes.why import SCHEDULER, SchedulerForecast
 from cockpit.backends.planning_mirror import PlanningMirror
 from cockpit.model import forecast
+from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.pod_reasons import PodsNotCreated, PodsStarting, QueueWaits, Unschedulable
 from cockpit.model.reasons import Explanation
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from cockpit.backends.kubernetes.job_list import JobList
     from cockpit.backends.kubernetes.mapping.kueue_admission import KueueObjects
     from cockpit.backends.kubernetes.wire.api import Api
-    from cockpit.model.ids import JobId
     from cockpit.model.jobrow import JobRow
     from cockpit.model.spec import JobSpec
     from cockpit.runtime.clock import Timekeeper
@@ -125,11 +125,23 @@ class Explainer:
         # A queue manager decides first, whose rules the embedded scheduler knows.
         if lists.quota is not None:
             return await (await self.judged()).predict(specs)
-        made = [manifest_of(each, self._inventory.served, self._namespace, user) for each in specs]
+        queues = self._inventory.kueue.queue_names()
+        queued = [bool(kueue_queue(each, self._namespace, queues)) for each in specs]
+        others = [spec for spec, is_queued in zip(specs, queued, strict=True) if not is_queued]
+        made = [manifest_of(each, self._inventory.served, self._namespace, user) for each in others]
         jobs = [job_of(resource, manifest) for resource, manifest in made]
         around = {each.meta.namespace: await read_namespace(self._api, each.meta.namespace) for each in jobs}
-        return await self._by_scheduler.predictions(lists, jobs, self._jobs.rows, around)
+        found = iter(await self._by_scheduler.predictions(lists, jobs, self._jobs.rows, around))
+        return [_in_kueue(spec) if is_queued else next(found) for spec, is_queued in zip(specs, queued, strict=True)]
 
     @property
     def _kueue_version(self) -> object:
         return self._jobs.version, self._inventory.kueue.version
+
+
+def _in_kueue(spec: JobSpec) -> forecast.Outlook:
+    """Return what is known of a job that is not submitted and that Kueue is to start. Its admission is not foretold."""
+    waits = Explanation(JobId(0), QueueWaits(KUEUE, spec.partitions[0]), 1, ())
+    return forecast.Outlook(
+        job=JobId(0), name=spec.name, position=1, explanation=waits, forecast=forecast.Forecast(), scheduler=KUEUE
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -54,6 +54,13 @@ class KueueCopy:
             tuple(self.flavors.values()),
             sees_all,
         )
+
+    def queue_names(self) -> Mapping[str, Collection[str]]:
+        """Return the names of the queues of each namespace."""
+        names: dict[str, list[str]] = {}
+        for each in self.local_queues.values():
+            names.setdefault(each.metadata.namespace, []).append(each.metadata.name)
+        return names
 
     def _changed(self) -> None:
         self.version += 1

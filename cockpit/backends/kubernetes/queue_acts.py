@@ -7,12 +7,14 @@ versions of KubeQueue set and clear as well; so both are written where the kind 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cockpit.backends.kubernetes.editing import job_name
+from cockpit.backends.kubernetes.mapping.kube_jobs import KUEUE_QUEUE
 from cockpit.backends.kubernetes.objects.kube_queue import SUSPEND
 from cockpit.backends.kubernetes.resources import JOBS, QUEUE_UNITS, VOLCANO_COMMANDS, VOLCANO_JOBS, Resource
+from cockpit.backends.kubernetes.submitting import kueue_queue
 from cockpit.backends.kubernetes.volcano_acts import volcano_command
 from cockpit.backends.kubernetes.writing import DRY_RUN, STRICT, refuse
 from cockpit.errors import RequestRefused
@@ -33,9 +35,18 @@ class QueueActs:
         self._writer, self._dialects = writer, dialects
         self.takes_jobs_of: Callable[[str], bool] | None = None
         """Whether KubeQueue has a queue for the jobs of a namespace; None: the cluster has no KubeQueue."""
+        self.kueue_queues: Mapping[str, Collection[str]] = {}
+        """The names of Kueue's queues by namespace."""
 
     def enqueued(self, resource: Resource, manifest: dict[str, Any], spec: JobSpec) -> dict[str, Any]:
-        """Return the manifest of a new job, suspended for KubeQueue if a queue is to start it."""
+        """Return the manifest of a new job for its queue: with the name of Kueue's, or suspended for KubeQueue."""
+        if queue := kueue_queue(spec, manifest["metadata"]["namespace"], self.kueue_queues):
+            # Kueue itself suspends what has this label.
+            metadata = {
+                **manifest["metadata"],
+                "labels": {**manifest["metadata"].get("labels", {}), KUEUE_QUEUE: queue},
+            }
+            return {**manifest, "metadata": metadata}
         if self.takes_jobs_of is None:
             if spec.suspension.scheduling:
                 about = f"no queue could start the job, as this cluster does not serve {QUEUE_UNITS.shown}"

@@ -77,6 +77,22 @@ def manifest_of(
     return resource, manifest
 
 
+def kueue_queue(spec: JobSpec, namespace: str, queues: Mapping[str, Collection[str]]) -> str:
+    """Return the queue of Kueue that is to start a job: its partition; empty: none. Refused where it does not exist.
+
+    `queues`: the names of Kueue's queues by namespace; empty: the cluster has none, and the partition is no such name.
+    """
+    if not queues or not spec.partitions:
+        return ""
+    if len(spec.partitions) > 1:
+        _refuse("partitions", "a job waits in one queue of Kueue; name one")
+    name, known = spec.partitions[0], sorted(queues.get(spec.project or namespace, ()))
+    if name not in known:
+        there = f"there {'are' if len(known) > 1 else 'is'} {', '.join(known)}" if known else "it has none"
+        _refuse("partitions", f"namespace {spec.project or namespace} has no queue {name!r} of Kueue; {there}")
+    return name
+
+
 def job_of(resource: Resource, manifest: Mapping[str, Any]) -> KubeJob:
     """Return the job of a manifest, which has no pods yet."""
     workload = msgspec.convert(manifest, Workload, strict=False)

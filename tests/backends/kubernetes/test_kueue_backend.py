@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.backends.kubernetes import session as module
 from cockpit.backends.kubernetes.backend import KubernetesBackend
+from cockpit.errors import RequestRefused
 from cockpit.model.forecast import NoBound
 from cockpit.model.pod_reasons import QueueWaits
 from tests.backends.kubernetes.conftest import answers, open_fake
 from tests.backends.kubernetes.objects import GPU, a_condition
+from tests.builders import a_spec
 from tests.doubles.kubernetes_api import FakeApi, Reply
 
 KUEUE = "/apis/kueue.x-k8s.io"
@@ -122,3 +125,21 @@ async def test_positions_come_from_kueue_where_it_tells_them_else_from_priority_
     assert (outlook.position, outlook.explanation.reason.position_in_queue) == (7, 4)
     server.answer_next(POSITIONS, Reply(403, json.dumps({"message": "forbidden"}).encode()))
     assert (await backend.explain(rows["two"].id)).position in {1, 2}
+
+
+@pytest.mark.req("KU-04", "KU-07")
+async def test_a_partition_is_a_queue_of_kueue_in_the_jobs_namespace(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    serve(server, "v1beta2")
+    spec = a_spec("train", image="img:1", project="team-a")
+    (job,) = await backend.submit([replace(spec, partitions=("train",))])
+    labels = server.object(f"{JOBS}/train")["metadata"]["labels"]
+    assert labels["kueue.x-k8s.io/queue-name"] == "train"
+    assert {row.id: row.partitions for row in await backend.jobs()} == {job: ("train",)}
+    for partitions, said in ((("other",), "no queue 'other' of Kueue; there is train"), (("train", "b"), "name one")):
+        with pytest.raises(RequestRefused, match=rf"jobs\[0\].partitions: .*{said}"):
+            await backend.submit([replace(spec, name="next", partitions=partitions)])
+    predicted = await backend.predict([replace(spec, partitions=("train",)), spec])
+    assert [each.scheduler for each in predicted] == ["Kueue", "Kubernetes"]
+    assert predicted[0].forecast.likely_at is None

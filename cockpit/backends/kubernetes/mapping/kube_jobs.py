@@ -48,9 +48,11 @@ SUBMITTED_BY = "cockpit/submitted-by"
 """Annotation with the user who submitted the job with cockpit; Kubernetes itself does not store who made an object."""
 KUEUE_CLASS = "kueue.x-k8s.io/priority-class"
 """Label of a job with its WorkloadPriorityClass, by which Kueue orders its queue."""
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+"""Label of a job with the queue of Kueue in its namespace that starts it."""
 _USERS = (SUBMITTED_BY, "arena.kubeflow.org/username", "arena.kubeflow.org/console-user", "user")
 _QUEUES = (
-    "kueue.x-k8s.io/queue-name",
+    KUEUE_QUEUE,
     "quota.scheduling.koordinator.sh/name",
     "scheduling.volcano.sh/queue-name",
     "volcano.sh/queue-name",
