@@ -78,6 +78,8 @@ class FakeApi:
         self.replies: list[tuple[str, Reply]] = []
         self.repeats = 1
         self.kinds: dict[str, tuple[str, ...]] = {}
+        self.rules: list[Object] = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
+        """What the user may do, in every namespace."""
         self.version = VERSION
         self.unknown: tuple[str, ...] = ()
         self.address = ""
@@ -197,6 +199,8 @@ class FakeApi:
             return web.json_response({"gitVersion": self.version})
         if path.count("/") == (2 if path.startswith("/api/") else 3) and not _is_collection(path):
             return self._group(path)
+        if path.endswith("/selfsubjectrulesreviews"):
+            return web.json_response({"status": {"resourceRules": self.rules, "incomplete": False}})
         if request.method == "POST":
             return self._created(path, self._known(await request.json()), is_dry="dryRun" in request.query)
         if request.method == "GET" and _is_collection(path):

@@ -212,7 +212,7 @@ def test_srun_and_scontrol_do_on_one_node_what_they_do_under_slurm(lab: CockpitU
         "1: 1 1 1",
         "worst 1",
         "killed 137",
-        "missing 127",
+        "missing 2",
         *("1", "2", "3"),
         *("read ann", "read bob"),
         *("signalled", "signalled"),

@@ -35,6 +35,7 @@ from cockpit.backends.kubernetes.records import JobRecords
 from cockpit.backends.kubernetes.replicas import Replicas
 from cockpit.backends.kubernetes.requeueing import Requeuer
 from cockpit.backends.kubernetes.resources import DEVICES, PODS
+from cockpit.backends.kubernetes.rights import Rights
 from cockpit.backends.kubernetes.session import Changes, Session
 from cockpit.backends.kubernetes.watching import ClusterWatch, is_listed
 from cockpit.backends.kubernetes.why import SCHEDULER
@@ -112,7 +113,8 @@ class KubernetesBackend(Asking, LiveBackend):
         self._session = Session(api, self._inventory, changes, clock, user)
         self._changes, self._context = changes, api.context
         self._holds = Holds(api, self._inventory.mark, lambda: self.user)
-        self._list = JobList(self._inventory, self._holds.shown, clock)
+        self._rights = Rights(api)
+        self._list = JobList(self._inventory, self._holds.shown, clock, self._rights.access)
         self._records = JobRecords(api, self._inventory, self._list, self._holds, clock, options.history)
         self._watch = ClusterWatch(self._session, changes, self._list, self._records.note)
         self._explainer = Explainer(api, self._inventory, self._list, clock, name, user, namespace)
@@ -375,6 +377,9 @@ class KubernetesBackend(Asking, LiveBackend):
         self._acts.queue.takes_jobs_of = self._inventory.takes_jobs_of
         self._acts.queue.kueue_queues = self._inventory.kueue.queue_names()
         await self._list.settle()
+        if await self._rights.learn(self._list.namespaces):
+            self._list.look_again()
+            await self._list.settle()
         await self._holds.begin(lambda: list(self._list.jobs.values()))
 
     async def _listed(self) -> None:

@@ -25,6 +25,7 @@ from cockpit.model.jobrow import JobRow
 from cockpit.model.spec import Access
 
 if TYPE_CHECKING:
+    from cockpit.backends.kubernetes.resources import Resource
     from cockpit.runtime.clock import Timekeeper
 
 AT_ONCE = 100
@@ -43,14 +44,23 @@ class GoneJob(NamedTuple):
 class JobList:
     """All jobs that the user may see. Unchanged jobs keep their row objects, so that watchers compare identities."""
 
-    def __init__(self, inventory: Inventory, shown: Callable[[KubeJob, JobRow], JobRow], clock: Timekeeper) -> None:
-        """`shown`: returns the row with what is known of the job beside its objects, such as that it is held."""
-        self._inventory, self._shown, self._clock = inventory, shown, clock
+    def __init__(
+        self,
+        inventory: Inventory,
+        shown: Callable[[KubeJob, JobRow], JobRow],
+        clock: Timekeeper,
+        access: Callable[[str, Resource | None], Access],
+    ) -> None:
+        """`shown`: returns the row with what is known of the job beside its objects, such as that it is held. `access`:
+        what the user may do with the objects of a kind in a namespace; None: of a kind that is not read."""
+        self._inventory, self._shown, self._clock, self._access = inventory, shown, clock, access
         self.numbers = JobNumbers(lambda uid: inventory.resource(uid) is not None)
         self.version = 0
         """Grows whenever a row changes."""
         self.jobs: dict[JobId, KubeJob] = {}
         self.rows: dict[JobId, JobRow] = {}
+        self.namespaces: set[str] = set()
+        """The namespaces of all jobs that there were."""
         self._units: Units = NO_UNITS
         self.gone: dict[JobId, GoneJob] = {}
         """The jobs that are gone, in the order in which they went."""
@@ -71,6 +81,11 @@ class JobList:
             self._take(AT_ONCE)
             await asyncio.sleep(0)
 
+    def look_again(self) -> None:
+        """Have the rows of all jobs made anew: something has changed that is in none of their objects."""
+        for each in self.jobs.values():
+            self._inventory.mark(each.meta.uid)
+
     def _take(self, most: int | None) -> None:
         if self._units != self._inventory.cards.units:
             self._units = self._inventory.cards.units
@@ -85,7 +100,9 @@ class JobList:
 
     def _put(self, job: KubeJob) -> None:
         number = self.numbers.number(job.meta)
-        row = self._shown(job, row_of(job, number, self._model_of, Access.RW, self._inventory.cards))
+        self.namespaces.add(job.meta.namespace)
+        may = self._access(job.meta.namespace, self._inventory.resource(job.meta.uid))
+        row = self._shown(job, row_of(job, number, self._model_of, may, self._inventory.cards))
         self._inventory.devices.note(job)
         self.jobs[number] = job
         # A watch that broke off may have left out an object for a while.

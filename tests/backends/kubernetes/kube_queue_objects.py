@@ -78,6 +78,6 @@ def queue_job(server: FakeApi, name: str, namespace: str = "team-a", **unit: Any
 def serve_kube_queue(server: FakeApi) -> None:
     """Have the server serve the kinds of KubeQueue, and quota trees that the user may change."""
     allowed = json.dumps({"status": {"allowed": True}}).encode()
-    server.answer_next("POST /apis/authorization.k8s.io", Reply(body=allowed))
+    server.answer_next("POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", Reply(body=allowed))
     server.kinds["/apis/scheduling.x-k8s.io/v1alpha1"] = ("queues", "queueunits")
     server.kinds["/apis/scheduling.sigs.k8s.io/v1beta1"] = ("elasticquotatrees",)

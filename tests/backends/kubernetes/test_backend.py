@@ -28,7 +28,7 @@ from cockpit.model.job import JobState
 from cockpit.model.pod_reasons import PodsNotCreated, PodsStarting
 from cockpit.model.reasons import Held
 from cockpit.model.refusal import RefusalKind
-from cockpit.model.spec import Mode, NodeSpec
+from cockpit.model.spec import Access, Mode, NodeSpec
 from cockpit.runtime.clock import SystemClock
 from tests.backends.kubernetes.conftest import open_fake, write_kubeconfig
 from tests.backends.kubernetes.objects import GPU, a_condition, a_template, merged
@@ -401,3 +401,23 @@ async def test_a_user_who_may_list_no_pods_gets_no_empty_tables(backend: Kuberne
     for ask in (backend.jobs, backend.events, backend.priorities, backend.accounting, backend.snapshot):
         with pytest.raises(RequestRefused, match="Pods cannot be listed: pods is forbidden"):
             await ask()
+
+
+@pytest.mark.req("KU-01")
+@pytest.mark.parametrize(
+    ("rules", "may"),
+    [
+        ([{"verbs": ["get", "list"], "apiGroups": ["*"], "resources": ["*"]}], Access.RO),
+        ([{"verbs": ["patch"], "apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"]}], Access.RW),
+        ([{"verbs": ["*"], "apiGroups": ["batch"], "resources": ["*"]}], Access.RO),
+        ([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "resourceNames": ["o"]}], Access.RO),
+        ([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}], Access.RW),
+    ],
+)
+async def test_a_job_that_a_user_may_not_change_is_one_to_look_at(
+    backend: KubernetesBackend, server: FakeApi, rules: list[dict[str, list[str]]], may: Access
+) -> None:
+    server.rules = list(rules)
+    server.create(JOBS, a_job())
+    (row,) = await backend.jobs()
+    assert row.may is may

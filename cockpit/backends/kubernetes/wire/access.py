@@ -16,8 +16,35 @@ from cockpit.backends.kubernetes.wire.lists import Page, decode_answer, read_lis
 REVIEWS = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
 )
+RULES_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", namespaced=False
+)
 MOST_NAMESPACES = 200
 """Most namespaces that are asked about one by one, where the user may not list the whole cluster."""
+
+
+class Rule(msgspec.Struct, frozen=True, rename="camel"):
+    """What the user may do with objects of some kinds."""
+
+    verbs: tuple[str, ...] = ()
+    api_groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    resource_names: tuple[str, ...] = ()
+    """The only objects that it is about; empty: all."""
+
+    def allows(self, verb: str, resource: Resource) -> bool:
+        """Return whether it allows this for every object of the kind."""
+        asked = ((verb, self.verbs), (resource.group, self.api_groups), (resource.plural, self.resources))
+        return not self.resource_names and all("*" in given or one in given for one, given in asked)
+
+
+class _RulesStatus(msgspec.Struct, frozen=True, rename="camel"):
+    resource_rules: tuple[Rule, ...] | None = None
+    incomplete: bool = False
+
+
+class _Rules(msgspec.Struct, frozen=True):
+    status: _RulesStatus = _RulesStatus()
 
 
 class _Verdict(msgspec.Struct, frozen=True):
@@ -53,6 +80,7 @@ class _Named(msgspec.Struct, frozen=True):
 
 _WHO = msgspec.json.Decoder(_Who)
 _REVIEW = msgspec.json.Decoder(_Review)
+_RULES = msgspec.json.Decoder(_Rules)
 _NAMES = msgspec.json.Decoder(Page[_Named])
 
 
@@ -83,6 +111,21 @@ async def may(api: Api, verb: str, resource: Resource, namespace: str = "", subr
     }
     body = await api.send("POST", REVIEWS.path(), msgspec.json.encode(review))
     return decode_answer(body, _REVIEW, REVIEWS).status.allowed
+
+
+async def rules_of(api: Api, namespace: str) -> tuple[Rule, ...] | None:
+    """Return what the user may do in a namespace; None where the server does not tell all of it."""
+    review = {
+        "apiVersion": RULES_REVIEWS.api_version,
+        "kind": RULES_REVIEWS.kind,
+        "spec": {"namespace": namespace},
+    }
+    try:
+        body = await api.send("POST", RULES_REVIEWS.path(), msgspec.json.encode(review))
+    except ApiError:
+        return None
+    status = decode_answer(body, _RULES, RULES_REVIEWS).status
+    return None if status.incomplete else status.resource_rules
 
 
 class Visible(NamedTuple):

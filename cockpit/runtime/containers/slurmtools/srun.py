@@ -43,11 +43,6 @@ if TYPE_CHECKING:
     from typing import IO
 
 AGENT = "/run/cockpit-launch/agent"
-RUN_OR_SAY = (
-    'command -v "$0" >/dev/null || { echo "srun: error: execve(): $0: No such file or directory" >&2; exit 2; }; '
-    'exec "$0" "$@"'
-)
-"""The shell command of a task elsewhere, as `$0` and its arguments: a missing program ends it as it ends one here."""
 FAILED = 1
 """Exit code of a step that could not be started, as of Slurm's srun."""
 _NO_MPI = "tasks of srun are no ranks of one MPI program here; start it by mpirun, which knows the hosts of the job"
@@ -171,10 +166,16 @@ class Step:
             if not name.startswith(OF_EACH_CONTAINER)
         }
         variables = [f"{name}={value}" for name, value in {**common, **self.variables(task)}.items()]
-        text = shlex.join(["env", *variables, "/bin/sh", "-c", RUN_OR_SAY, *words])
+        text = shlex.join(["env", *variables, *words])
+        # A missing program ends the task as it ends one here, and not with a shell's 127. No shell may stand between env
+        # and the program: dash drops bash's exported functions.
+        path = [f"PATH={common['PATH']}"] if "PATH" in common else []
+        found = shlex.join(["env", *path, "/bin/sh", "-c", 'command -v "$0" >/dev/null', words[0]])
+        said = shlex.quote(f"srun: error: execve(): {words[0]}: {os.strerror(errno.ENOENT)}")
+        check = f"{found} || {{ echo {said} >&2; exit {errno.ENOENT}; }}; "
         cards = own_cards_elsewhere(self.options, task)
         # The folder may be missing there; then the task starts where its shell does.
-        return f"cd {shlex.quote(folder)} 2>/dev/null; {cards}exec {text}"
+        return f"cd {shlex.quote(folder)} 2>/dev/null; {check}{cards}exec {text}"
 
     def forward(self, number: int) -> None:
         """Send a signal that srun got to every task; to those that have not been started yet, once they are."""
