@@ -8,7 +8,7 @@ SOURCES := $(shell find cockpit tests themes fixtures -type f -not -name '*.pyc'
 .PHONY: help setup setup-tests run test real-slurm real-kubernetes kubernetes-answers check format-check lint types imports architecture bench mutants chaos pictures requirements sizes format clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-17s%s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-19s%s\n", $$1, $$2 }'
 
 setup: ## prepare .venv and bubblewrap; instant when they are there
 	@tools/setup

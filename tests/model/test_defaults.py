@@ -27,6 +27,7 @@ OTHER_THAN_NOTHING = {
     "Cluster.mutable": True,
     "Cluster.precheck_exclusion_seconds": 3600,
     "Cluster.sharing": True,
+    "ClusterReported.count": 1,
     "EarlySignal.seconds": 60,
     "Elastic.allow_scaling": True,
     "Elastic.backoff_limit": 3,

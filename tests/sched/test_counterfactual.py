@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cockpit.model.ids import JobId
 from cockpit.model.pod_reasons import PodReason
-from cockpit.model.reasons import Explanation, Reason, SchedulerReason, SuspendedReason, WouldDelay
+from cockpit.model.reasons import Explanation, QuotaWaits, Reason, SchedulerReason, SuspendedReason, WouldDelay
 from cockpit.sched.explain import explain
 from cockpit.sched.shortage import with_shortage_changed
 from tests.sched.counterfactual import CLAIMS, check, copied
@@ -34,7 +34,7 @@ def reasons_of(world: World) -> Iterator[tuple[JobId, Reason]]:
 
 def test_every_type_of_reason_has_a_counterfactual_check() -> None:
     """Reasons of other schedulers come from these."""
-    assert set(CLAIMS) | {SchedulerReason, *get_args(PodReason)} == set(get_args(Reason))
+    assert set(CLAIMS) | {SchedulerReason, QuotaWaits, *get_args(PodReason)} == set(get_args(Reason))
 
 
 @pytest.mark.req("SC-13")

@@ -15,9 +15,10 @@ from cockpit.backends.fleet import backend as fleet_module
 from cockpit.backends.fleet import member as member_module
 from cockpit.backends.fleet.backend import FleetBackend
 from cockpit.backends.fleet.member import Opened
-from cockpit.backends.slurm.backend import SlurmBackend
+from cockpit.backends.slurm.backend import CAPABILITIES, SlurmBackend
 from cockpit.backends.slurm.opening import open_recorded
 from cockpit.errors import RequestRefused, Unreachable
+from cockpit.model.capabilities import Capabilities
 from cockpit.model.directives import MoveToTop, SendSignal
 from cockpit.model.ids import JobId, Millis, member_id, member_of, task_id
 from cockpit.model.jobrow import JobRow
@@ -36,6 +37,11 @@ class Acting(SlurmBackend):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.done: list[tuple[str, msgspec.Struct]] = []
+
+    @property
+    def capabilities(self) -> Capabilities:
+        # Unlike a recording it takes changes.
+        return CAPABILITIES
 
     async def direct(self, wanted: Any) -> None:
         self.done.append(("direct", wanted))

@@ -21,7 +21,7 @@ from cockpit.model.job import JobState
 from cockpit.model.labels import Toleration
 from cockpit.model.pod_reasons import Obstacle, Unschedulable
 from cockpit.model.refusal import RefusalKind
-from cockpit.model.spec import DebugHold, NodeSpec
+from cockpit.model.spec import Access, DebugHold, NodeSpec
 from cockpit.runtime.clock import SystemClock
 from tests.builders import a_spec
 from tests.real.kubernetes.cluster import ADMIN, ALICE, NOBODY, REAL_NODE, VIEWER
@@ -225,11 +225,15 @@ async def test_a_pod_that_has_ended_has_no_shell(cluster: RealKubernetes, namesp
 async def test_what_a_user_may_not_see_is_missing_with_the_reason(cluster: RealKubernetes, namespace: str) -> None:
     create_pod(cluster.admin, namespace, fake_pod("train", cards=1))
     async with cockpit_of(cluster, ALICE, namespace) as backend:
-        await until(backend, "train", lambda row: row.state is JobState.RUNNING)
+        row = await until(backend, "train", lambda row: row.state is JobState.RUNNING)
+        assert row.may is Access.RW
         reason = backend.capabilities.why_not("nodes")
         assert reason.startswith("Nodes cannot be listed: nodes is forbidden")
         with pytest.raises(RequestRefused, match="Nodes cannot be listed"):
             await backend.nodes()
+    async with cockpit_of(cluster, VIEWER, namespace) as backend:
+        row = await until(backend, "train", lambda row: row.state is JobState.RUNNING)
+        assert row.may is Access.RO
     async with cockpit_of(cluster, NOBODY, namespace) as backend:
         with pytest.raises(RequestRefused, match=r"Pods cannot be listed: pods is forbidden.*namespaces=A,B"):
             await backend.jobs()

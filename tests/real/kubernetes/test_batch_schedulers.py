@@ -220,7 +220,7 @@ async def test_who_may_not_see_queues_sees_the_jobs_and_the_servers_reason(
     async with cockpit_of(cluster, ADMIN, namespace) as backend:
         await until(backend, "late", lambda row: row.reason == QueueWaits("Volcano", "shut", "Closed"))
         (row,) = [each for each in (await backend.queues()).rows if each.name == "shut"]
-        assert row.closed
+        assert row.stopped
     async with cockpit_of(cluster, ALICE, namespace) as backend:
         await until(backend, "late", lambda row: row.reason == QueueWaits("Volcano", "shut", "InQueue"))
         trouble = (await backend.status()).trouble

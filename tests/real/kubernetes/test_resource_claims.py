@@ -134,7 +134,9 @@ async def test_the_scheduler_allocates_devices_and_cockpit_shows_who_has_which(
             "3:alone",
             "4(1):some",
         )
-        shown = {job.name: (job.card_milli, job.card_models) for job in await backend.jobs()}
+        shown = {
+            job.name: (job.card_milli, job.card_models) for job in await backend.jobs() if job.project == namespace
+        }
         assert shown == {
             "alone": (1000, ("H100",)),
             "first": (500, ("H100",)),
@@ -168,5 +170,5 @@ async def test_a_waiting_claim_is_a_request_and_one_that_serves_a_resource_count
     async with cockpit_of(cluster, ADMIN, namespace) as backend:
         row = await nodes_when(backend, lambda row: len(row.slices) == 1)
         assert [(use.name, use.assumed) for use in row.slices] == [("extended", False)]
-        shown = {job.name: job.card_milli for job in await backend.jobs()}
+        shown = {job.name: job.card_milli for job in await backend.jobs() if job.project == namespace}
         assert shown == {"waits": 64_000, "held": 3000, "extended": row.slices[0].milli}
