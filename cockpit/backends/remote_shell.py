@@ -65,9 +65,9 @@ class ShellStreams:
         # In a thread, since a terminal that the user has stopped (Ctrl-S) blocks the write.
         await asyncio.to_thread(_write_all, self._ends.stderr if errors else self._ends.stdout, data)
 
-    async def sizes(self) -> AsyncIterator[tuple[int, int]]:
-        """Yield rows and columns of the terminal whenever they change. Never ends."""
-        before = _size(self._ends.stdin)
+    async def sizes(self, before: tuple[int, int]) -> AsyncIterator[tuple[int, int]]:
+        """Yield rows and columns of the terminal whenever they change. Never ends. `before`: those that the other end
+        knows, since the terminal may have changed while the connection was made."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             now = _size(self._ends.stdin)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import termios
 from contextlib import aclosing, asynccontextmanager
 from random import Random
 from typing import TYPE_CHECKING
@@ -206,6 +207,15 @@ async def test_a_terminal_has_the_users_size_and_ends_with_the_shell(cluster: Re
         seen = await asyncio.to_thread(read_all, shell.terminal_fd)
         assert b"33 101" in seen
         assert await asyncio.to_thread(shell.exit_code) == 5
+        os.close(shell.terminal_fd)
+        os.close(shell.control_fd)
+        # Changed while the connection is made, of which the other end knows the first size alone.
+        shell = await backend.open_shell(request)
+        assert shell.terminal_fd is not None
+        termios.tcsetwinsize(shell.terminal_fd, (27, 91))
+        os.write(shell.terminal_fd, b"until [ \"$(stty size)\" = '27 91' ]; do sleep 0.1; done; exit 6\n")
+        await asyncio.to_thread(read_all, shell.terminal_fd)
+        assert await asyncio.to_thread(shell.exit_code) == 6
         os.close(shell.terminal_fd)
         os.close(shell.control_fd)
 

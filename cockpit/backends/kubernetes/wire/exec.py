@@ -93,7 +93,7 @@ async def _talk(socket: ClientWebSocketResponse, request: ShellRequest, streams:
     try:
         if request.terminal:
             await _send_size(socket, request.rows, request.columns)
-            beside.start(_report_sizes(socket, streams), "the size of the terminal")
+            beside.start(_report_sizes(socket, request, streams), "the size of the terminal")
         beside.start(_send_input(socket, streams), "what is typed")
         beside.start(_until_left(socket, streams), "whether the client still listens")
         return await _copy_output(socket, streams)
@@ -141,9 +141,9 @@ async def _send_input(socket: ClientWebSocketResponse, streams: ShellStreams) ->
             await socket.send_bytes(bytes([_CLOSE, _INPUT]))
 
 
-async def _report_sizes(socket: ClientWebSocketResponse, streams: ShellStreams) -> None:
+async def _report_sizes(socket: ClientWebSocketResponse, request: ShellRequest, streams: ShellStreams) -> None:
     with suppress(ConnectionError):
-        async for rows, columns in streams.sizes():
+        async for rows, columns in streams.sizes((request.rows, request.columns)):
             await _send_size(socket, rows, columns)
 
 

@@ -39,7 +39,7 @@ async def _session(connect: Connect, line: str, request: ShellRequest, streams: 
         beside.start(_send_input(process, streams), "what is typed")
         beside.start(_until_left(process, streams), "whether the client still listens")
         if request.terminal:
-            beside.start(_report_sizes(process, streams), "the size of the terminal")
+            beside.start(_report_sizes(process, request, streams), "the size of the terminal")
         # all output first: the exit code may arrive before the last of it
         await asyncio.gather(
             _copy_output(process.stdout, streams, errors=False), _copy_output(process.stderr, streams, errors=True)
@@ -63,8 +63,10 @@ async def _send_input(process: asyncssh.SSHClientProcess[bytes], streams: ShellS
     process.stdin.write_eof()
 
 
-async def _report_sizes(process: asyncssh.SSHClientProcess[bytes], streams: ShellStreams) -> None:
-    async for rows, columns in streams.sizes():
+async def _report_sizes(
+    process: asyncssh.SSHClientProcess[bytes], request: ShellRequest, streams: ShellStreams
+) -> None:
+    async for rows, columns in streams.sizes((request.rows, request.columns)):
         process.change_terminal_size(columns, rows)
 
 

@@ -167,8 +167,8 @@ class Step:
         }
         variables = [f"{name}={value}" for name, value in {**common, **self.variables(task)}.items()]
         text = shlex.join(["env", *variables, *words])
-        # A missing program ends the task as it ends one here, and not with a shell's 127. No shell may stand between env
-        # and the program: dash drops bash's exported functions.
+        # A missing program ends the task as it ends one here, and not with a shell's 127. No shell may stand between
+        # env and the program: dash drops bash's exported functions.
         path = [f"PATH={common['PATH']}"] if "PATH" in common else []
         found = shlex.join(["env", *path, "/bin/sh", "-c", 'command -v "$0" >/dev/null', words[0]])
         said = shlex.quote(f"srun: error: execve(): {words[0]}: {os.strerror(errno.ENOENT)}")
