@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
-from contextlib import suppress
 
 import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.backend import KubernetesBackend
-from cockpit.backends.kubernetes.resources import PRIORITY_CLASSES
-from cockpit.backends.kubernetes.wire.answers import ApiError
 from cockpit.errors import RequestRefused
 from cockpit.model.asking import WantedLimit
 from cockpit.model.events import ClusterReported
@@ -31,10 +27,14 @@ SMALL = (NodeSpec(cpus=1, memory_mib=64),)
 @pytest.fixture
 async def backend(cluster: RealKubernetes, namespace: str, training_operator: None) -> AsyncIterator[KubernetesBackend]:
     del training_operator
-    urgent = {"metadata": {"name": "urgent"}, "value": 1000}
+    urgent = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "urgent"},
+        "value": 1000,
+    }
+    cluster.admin.apply(urgent)
     async with cockpit_of(cluster, ADMIN, namespace) as made:
-        with suppress(ApiError):  # an earlier test has created it
-            await made._api.send("POST", PRIORITY_CLASSES.path(), json.dumps(urgent).encode())
         yield made
 
 
