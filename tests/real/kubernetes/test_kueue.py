@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.mapping.kueue_admission import KueueObjects, admission_state
+from cockpit.errors import RequestRefused
 from cockpit.model.forecast import NoBound
 from cockpit.model.job import JobState
 from cockpit.model.pod_reasons import FlavorObstacle, QueueWaits
 from cockpit.model.reasons import never_starts
+from cockpit.model.spec import NodeSpec
+from tests.builders import a_spec
 from tests.real.kubernetes.cluster import ALICE
 from tests.real.kubernetes.conftest import running_cluster
 from tests.real.kubernetes.daemons import wait_until
@@ -125,6 +129,27 @@ async def test_a_job_that_kueue_admits_runs(kueue: RealKubernetes, place: str) -
         assert (row.reason, row.card_milli, row.partitions) == (None, 8000, ("admits",))
         row = next(row for row in (await backend.queues()).rows if row.path == "admits")
         assert (row.min, row.projects) == ({"gres/gpu": 8000}, (place,))
+
+
+@pytest.mark.req("KU-04", "KU-07")
+async def test_a_submitted_job_waits_in_the_queue_that_its_partition_names(kueue: RealKubernetes, place: str) -> None:
+    queue = cluster_queue("takes", {"h100": {"nominalQuota": 4}})
+    (group,) = queue["spec"]["resourceGroups"]
+    # A job of cockpit asks for CPUs and memory, too.
+    for name, amount in (("cpu", "16"), ("memory", "64Gi")):
+        group["coveredResources"].append(name)
+        group["flavors"][0]["resources"].append({"name": name, "nominalQuota": amount})
+    make_queues(kueue, place, queue)
+    wanted = a_spec("first", image="img:1", specs=(NodeSpec(card_milli=4000),), partitions=("takes",))
+    async with cockpit_of(kueue, ALICE, place) as backend:
+        await backend.submit([wanted])
+        row = await until(backend, "first", lambda row: row.state is JobState.RUNNING)
+        assert (row.partitions, row.card_milli) == (("takes",), 4000)
+        await backend.submit([replace(wanted, name="second")])
+        row = await until(backend, "second", lambda row: isinstance(row.reason, QueueWaits))
+        assert row.partitions == ("takes",)
+        with pytest.raises(RequestRefused, match="no queue 'other' of Kueue; there is takes"):
+            await backend.submit([replace(wanted, name="third", partitions=("other",))])
 
 
 @pytest.mark.req("KU-05")
