@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cockpit.backends.kubernetes import session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.wire.api import Api
@@ -53,6 +54,15 @@ def open_fake(server: FakeApi, folder: Path) -> KubernetesBackend:
         return Api(Connection("fake", (str(file),), lambda: Millis(0)))
 
     return KubernetesBackend("fake", connect, "team-a", SystemClock(), Random(1), "ann")
+
+
+@pytest.fixture
+async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
+    """The cluster of `open_fake`, whose changes are shown at once."""
+    monkeypatch.setattr(session, "COALESCE_SECONDS", 0.0)
+    backend = open_fake(server, tmp_path)
+    yield backend
+    await backend.close()
 
 
 class Waits:

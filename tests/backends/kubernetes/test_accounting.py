@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cockpit.backends.kubernetes import session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.model.ids import Millis
 from cockpit.model.job import JobState
-from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.objects import ENDED, STARTED, a_condition, a_template
 from tests.doubles.kubernetes_api import FakeApi
 
@@ -21,14 +17,6 @@ PODS = "/api/v1/namespaces/team-a/pods"
 HOUR = 3_600_000
 STARTED_AT = Millis(1_772_355_900_000)
 """`STARTED`; `ENDED` is an hour later."""
-
-
-@pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
-    monkeypatch.setattr(session, "COALESCE_SECONDS", 0.0)
-    backend = open_fake(server, tmp_path)
-    yield backend
-    await backend.close()
 
 
 def create_job(server: FakeApi, name: str, user: str, *, pods: int, status: dict[str, Any]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from random import Random
@@ -30,7 +29,7 @@ from cockpit.model.reasons import Held
 from cockpit.model.refusal import RefusalKind
 from cockpit.model.spec import Access, Mode, NodeSpec
 from cockpit.runtime.clock import SystemClock
-from tests.backends.kubernetes.conftest import open_fake, write_kubeconfig
+from tests.backends.kubernetes.conftest import write_kubeconfig
 from tests.backends.kubernetes.objects import GPU, a_condition, a_template, merged
 from tests.builders import a_spec
 from tests.doubles.kubernetes_api import FakeApi, Reply
@@ -64,14 +63,11 @@ def a_node(name: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
-    monkeypatch.setattr(session, "COALESCE_SECONDS", 0.0)
+def backend(backend: KubernetesBackend, monkeypatch: pytest.MonkeyPatch) -> KubernetesBackend:
     monkeypatch.setattr(session, "CHECK_SECONDS", 0.01)
     monkeypatch.setattr(session, "RECHECK_SECONDS", 0.01)
     monkeypatch.setattr(reflector, "FIRST_PAUSE_SECONDS", 0.0)
-    backend = open_fake(server, tmp_path)
-    yield backend
-    await backend.close()
+    return backend
 
 
 async def the_job(backend: KubernetesBackend) -> JobId:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cockpit.backends.kubernetes import session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.model.view import NodeRow
 from cockpit.present.columns import Context
 from cockpit.present.tables.cards import model_rows
 from cockpit.present.tables.nodes import usage
-from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.objects import GPU, merged
 from tests.backends.kubernetes.test_card_schemes import allocation, recorded
 from tests.doubles.kubernetes_api import FakeApi, Reply
@@ -33,15 +29,12 @@ LONGEST = 20.0
 
 
 @pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
-    monkeypatch.setattr(session, "COALESCE_SECONDS", 0.0)
-    backend = open_fake(server, tmp_path)
+def backend(backend: KubernetesBackend, server: FakeApi) -> KubernetesBackend:
     server.kinds |= {
         "/apis/resource.k8s.io/v1": ("resourceslices", "resourceclaims", "resourceclaimtemplates"),
         "/apis/scheduling.koordinator.sh/v1alpha1": ("devices",),
     }
-    yield backend
-    await backend.close()
+    return backend
 
 
 def a_node(name: str, allocatable: dict[str, str], **metadata: Any) -> dict[str, Any]:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 from msgspec.structs import replace
 
-from cockpit.backends.kubernetes import session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.model.spec import JobSpec, Mode
 from tests.backends.contract import BackendContract
-from tests.backends.kubernetes.conftest import open_fake
 from tests.doubles.kubernetes_api import FakeApi
 
 
 @pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
-    monkeypatch.setattr(session, "COALESCE_SECONDS", 0.0)
+def backend(backend: KubernetesBackend, server: FakeApi) -> KubernetesBackend:
     status = {"allocatable": {"cpu": "96", "memory": "1000Gi"}, "conditions": [{"type": "Ready", "status": "True"}]}
     server.create("/api/v1/nodes", {"kind": "Node", "metadata": {"name": "n1"}, "status": status})
     server.create("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "urgent"}, "value": 1000})
-    backend = open_fake(server, tmp_path)
-    yield backend
-    await backend.close()
+    return backend
 
 
 @pytest.mark.req("UI-10")

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from cockpit.backends.kubernetes import session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.backends.kubernetes.writing import merge_patch
 from cockpit.errors import MayBeAccepted, RequestRefused
 from cockpit.model.asking import SiteFactor, WantedLimit
 from cockpit.model.ids import JobId
 from cockpit.model.spec import NO_LIMIT_SECONDS, JobSpec, PriorityWord
-from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.objects import a_template, merged
 from tests.doubles.kubernetes_api import FakeApi, Reply
 
@@ -31,13 +27,10 @@ THEIRS = {"annotations": {"theirs": "stays"}, "labels": {"team": "vision"}}
 
 
 @pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
-    monkeypatch.setattr(session, "COALESCE_SECONDS", 0.0)
+def backend(backend: KubernetesBackend, server: FakeApi) -> KubernetesBackend:
     for name, value in (("urgent", 1000), ("batch", -5), ("batch-too", -5)):
         server.create(CLASSES, {"metadata": {"name": name}, "value": value})
-    backend = open_fake(server, tmp_path)
-    yield backend
-    await backend.close()
+    return backend
 
 
 def a_pytorch_job(*, suspend: bool = True, workers: int = 2, **spec: Any) -> dict[str, Any]:

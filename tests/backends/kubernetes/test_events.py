@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cockpit.backends.kubernetes import session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.model.events import ClusterReported, EventRecord, JobHeld, JobPlaced, JobReleased
 from cockpit.model.job import JobState
 from cockpit.model.reasons import Held
 from cockpit.present.events.sentences import event_kind
-from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.objects import a_condition, a_template
 from tests.doubles.kubernetes_api import FakeApi, Reply
 
@@ -24,14 +20,6 @@ JOBS = "/apis/batch/v1/namespaces/team-a/jobs"
 PODS = "/api/v1/namespaces/team-a/pods"
 EVENTS = "/api/v1/namespaces/team-a/events"
 LONGEST = 20.0
-
-
-@pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
-    monkeypatch.setattr(session, "COALESCE_SECONDS", 0.0)
-    backend = open_fake(server, tmp_path)
-    yield backend
-    await backend.close()
 
 
 def a_job(name: str = "train") -> dict[str, Any]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +25,6 @@ from cockpit.model.spec import Mode, NodeSpec
 from cockpit.present.columns import Context
 from cockpit.present.outlook import outlook_lines
 from cockpit.present.spans import plain
-from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.objects import GPU, merged
 from tests.builders import a_spec
 from tests.doubles.kubernetes_api import FakeApi
@@ -62,13 +59,6 @@ def running(name: str, node: str, cards: int, **spec: Any) -> dict[str, Any]:
 def refused(name: str, cards: int, message: str = MESSAGE, **spec: Any) -> dict[str, Any]:
     scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     return a_pod(name, cards, spec=spec, status={"conditions": [scheduled]})
-
-
-@pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path) -> AsyncIterator[KubernetesBackend]:
-    backend = open_fake(server, tmp_path)
-    yield backend
-    await backend.close()
 
 
 async def number(backend: KubernetesBackend, name: str) -> JobId:

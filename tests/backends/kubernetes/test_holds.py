@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +18,6 @@ from cockpit.model.job import JobState
 from cockpit.model.spec import DebugHold, HoldReplicas, Mode
 from cockpit.present.job.hold_words import cost_words, uncovered_words
 from cockpit.present.states import end_sentence
-from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.objects import a_job, a_pytorch_job, a_running_pod, a_template, an_ended_pod
 from tests.builders import a_spec
 from tests.doubles.kubernetes_api import FakeApi, Reply
@@ -42,13 +39,6 @@ def replica(server: FakeApi, job: dict[str, Any], index: int, **status: Any) -> 
     template["spec"]["nodeName"] = f"n{index}"
     metadata = {"name": f"train-worker-{index}", "labels": labels, "ownerReferences": [owner]}
     server.create(PODS, {"kind": "Pod", "metadata": metadata, **template, "status": {"phase": "Running", **status}})
-
-
-@pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path) -> AsyncIterator[KubernetesBackend]:
-    backend = open_fake(server, tmp_path)
-    yield backend
-    await backend.close()
 
 
 def a_job_of(server: FakeApi, replicas: int, **notes: str) -> dict[str, Any]:

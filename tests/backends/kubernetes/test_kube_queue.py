@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from cockpit.backends.kubernetes import session as module
 from cockpit.errors import RequestRefused
 from cockpit.formats.quotatree import read_quota_tree
 from cockpit.model.capabilities import Ability
@@ -39,7 +38,6 @@ from tests.backends.kubernetes.test_backend import a_job
 from tests.doubles.kubernetes_api import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from cockpit.backends.kubernetes.backend import KubernetesBackend
@@ -50,12 +48,9 @@ LONGEST = 20.0
 
 
 @pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
-    monkeypatch.setattr(module, "COALESCE_SECONDS", 0.0)
-    backend = open_fake(server, tmp_path)
+def backend(backend: KubernetesBackend, server: FakeApi) -> KubernetesBackend:
     serve_kube_queue(server)
-    yield backend
-    await backend.close()
+    return backend
 
 
 async def rows(backend: KubernetesBackend) -> dict[str, JobRow]:

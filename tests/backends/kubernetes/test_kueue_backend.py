@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from cockpit.backends.kubernetes import session as module
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.errors import RequestRefused
 from cockpit.model.forecast import NoBound
 from cockpit.model.pod_reasons import QueueWaits
-from tests.backends.kubernetes.conftest import answers, open_fake
+from tests.backends.kubernetes.conftest import answers
 from tests.backends.kubernetes.objects import GPU, a_condition
 from tests.builders import a_spec
 from tests.doubles.kubernetes_api import FakeApi, Reply
@@ -24,14 +21,6 @@ KUEUE = "/apis/kueue.x-k8s.io"
 JOBS = "/apis/batch/v1/namespaces/team-a/jobs"
 HOUR = 3_600_000
 POSITIONS = "GET /apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/team-a/localqueues/train/pendingworkloads"
-
-
-@pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
-    monkeypatch.setattr(module, "COALESCE_SECONDS", 0.0)
-    backend = open_fake(server, tmp_path)
-    yield backend
-    await backend.close()
 
 
 def serve(server: FakeApi, version: str) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cockpit.backends.kubernetes import session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.errors import RequestRefused
 from cockpit.model.priority import WeightChanges
 from cockpit.present.priority import total_words
-from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.objects import a_template
 from tests.doubles.kubernetes_api import FakeApi
 
@@ -23,12 +19,9 @@ CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
 @pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
-    monkeypatch.setattr(session, "COALESCE_SECONDS", 0.0)
-    backend = open_fake(server, tmp_path)
+def backend(backend: KubernetesBackend, server: FakeApi) -> KubernetesBackend:
     server.kinds["/apis/kueue.x-k8s.io/v1beta1"] = ("workloads",)
-    yield backend
-    await backend.close()
+    return backend
 
 
 def a_job(name: str, priority_class: str = "", **more: Any) -> dict[str, Any]:

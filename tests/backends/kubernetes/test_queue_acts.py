@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.backends.kubernetes import session as module
 from cockpit.errors import RequestRefused
 from cockpit.model.job import JobState
 from cockpit.model.pod_reasons import PodsNotCreated, QueueWaits
@@ -30,7 +29,6 @@ from tests.builders import a_spec
 from tests.doubles.kubernetes_api import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from cockpit.backends.kubernetes.backend import KubernetesBackend
@@ -43,12 +41,9 @@ UNIT = f"{UNITS.format('team-a')}/train-py-qu"
 
 
 @pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
-    monkeypatch.setattr(module, "COALESCE_SECONDS", 0.0)
-    backend = open_fake(server, tmp_path)
+def backend(backend: KubernetesBackend, server: FakeApi) -> KubernetesBackend:
     serve_kube_queue(server)
-    yield backend
-    await backend.close()
+    return backend
 
 
 @pytest.mark.req("KU-04", "KU-07", "FL-07")

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cockpit.backends.kubernetes import session as module
 from cockpit.model.job import JobState
 from cockpit.model.pod_reasons import PodsNotCreated, QueueWaits
 from cockpit.model.reasons import QuotaFull, QuotaWaits
-from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.kube_queue_objects import serve_kube_queue
 from tests.backends.kubernetes.test_kube_queue import explained, rows, seen
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
 
     from cockpit.backends.kubernetes.backend import KubernetesBackend
     from tests.doubles.kubernetes_api import FakeApi
@@ -29,14 +27,11 @@ WAITS = QueueWaits("KubeQueue", "research", "Enqueued")
 
 
 @pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
-    monkeypatch.setattr(module, "COALESCE_SECONDS", 0.0)
-    backend = open_fake(server, tmp_path)
+def backend(backend: KubernetesBackend, server: FakeApi) -> KubernetesBackend:
     serve_kube_queue(server)
     del server.kinds["/apis/scheduling.sigs.k8s.io/v1beta1"]
     server.kinds["/apis/kubeflow.org/v1"] = ("tfjobs",)
-    yield backend
-    await backend.close()
+    return backend
 
 
 def show(server: FakeApi, stage: Stage) -> None:

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
-from cockpit.backends.kubernetes import session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
-from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.objects import a_template
 from tests.doubles.kubernetes_api import FakeApi
 
 PODS = "/api/v1/namespaces/team-a/pods"
-
-
-@pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
-    monkeypatch.setattr(session, "COALESCE_SECONDS", 0.0)
-    backend = open_fake(server, tmp_path)
-    yield backend
-    await backend.close()
 
 
 async def look(backend: KubernetesBackend) -> None:

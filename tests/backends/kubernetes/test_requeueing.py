@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cockpit.backends.kubernetes import requeueing, session
+from cockpit.backends.kubernetes import requeueing
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.errors import RequestRefused
 from cockpit.model.job import JobState
-from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.objects import a_condition, a_template
 from tests.doubles.kubernetes_api import FakeApi, Reply
 
@@ -27,13 +25,10 @@ LONGEST = 20.0
 
 
 @pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
-    monkeypatch.setattr(session, "COALESCE_SECONDS", 0.0)
-    backend = open_fake(server, tmp_path)
+def backend(backend: KubernetesBackend, server: FakeApi, tmp_path: Path) -> KubernetesBackend:
     backend._requeuer._folder = tmp_path / "requeued"
     server.kinds["/apis/kueue.x-k8s.io/v1beta1"] = ("workloads",)
-    yield backend
-    await backend.close()
+    return backend
 
 
 def a_pytorch_job() -> dict[str, Any]:

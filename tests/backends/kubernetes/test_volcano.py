@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
-from cockpit.backends.kubernetes import session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.membership import BatchScheduling, Gang
@@ -31,7 +28,6 @@ from cockpit.model.pod_reasons import GangIncomplete, MemberState, PodsNotCreate
 from cockpit.model.reasons import Held, NeverFits, QuotaFull, Reason, Resource
 from cockpit.model.refusal import RefusalKind
 from cockpit.model.spec import Access, Mode, NodeSpec
-from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.objects import (
     CREATED,
     ENDED,
@@ -177,12 +173,9 @@ def test_queues_are_rows_below_their_parents() -> None:
 
 
 @pytest.fixture
-async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
-    monkeypatch.setattr(session, "COALESCE_SECONDS", 0.0)
-    backend = open_fake(server, tmp_path)
+def backend(backend: KubernetesBackend, server: FakeApi) -> KubernetesBackend:
     server.kinds = KINDS
-    yield backend
-    await backend.close()
+    return backend
 
 
 def owned_by(owner: dict[str, Any]) -> dict[str, Any]:
