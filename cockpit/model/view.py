@@ -152,6 +152,8 @@ class Overview(msgspec.Struct, frozen=True):
     used_card_milli: int
     trouble: tuple[str, ...] = ()
     """The engine's current problems, as sentences."""
+    hidden: bool = False
+    """Whether `trouble` only says what of the cluster the user does not see, and nothing is out of order."""
     admin: bool = True
     """Whether the user may change what belongs to the whole cluster."""
     plain: bool = False

@@ -18,6 +18,7 @@ APART = Span("   ")
 LIVE = "live"
 """The word that says that the data is at most two seconds old."""
 IN_TROUBLE = "engine in trouble"
+NOT_ALL = "not all is shown"
 NO_CONTAINERS = "no containers"
 
 
@@ -79,7 +80,8 @@ def _amiss(contents: TopBar, overview: Overview | None) -> list[Line]:
     # Of several troubles the one that makes the others uncertain: old data says nothing about the engine of now.
     words = " · ".join(filter(None, (safe(contents.trouble), contents.age, heard)))
     if not words and overview is not None:
-        words = IN_TROUBLE if overview.trouble else NO_CONTAINERS if overview.plain else ""
+        ill = NOT_ALL if overview.hidden else IN_TROUBLE
+        words = ill if overview.trouble else NO_CONTAINERS if overview.plain else ""
     return [line(Span(f"⚠ {words}", "warning"))] if words else []
 
 

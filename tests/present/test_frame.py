@@ -64,6 +64,8 @@ def test_trouble_of_an_engine_is_shown_unless_it_does_not_answer() -> None:
     ill = replace(overview(), trouble=("The disk is full.",))
     assert "⚠ engine in trouble" in text(top_bar(STANDING, ill, 80))
     assert "⚠ no containers" in text(top_bar(STANDING, replace(ill, trouble=(), plain=True), 80))
+    assert "⚠ not all is shown" in text(top_bar(STANDING, replace(ill, hidden=True), 80))
+    assert "⚠" not in text(top_bar(STANDING, replace(ill, trouble=(), hidden=True), 80))
     assert "engine in trouble" not in text(top_bar(STANDING._replace(age="12 s old"), ill, 120))
 
 

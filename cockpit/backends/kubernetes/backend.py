@@ -155,7 +155,7 @@ class KubernetesBackend(Asking, LiveBackend):
     async def overview(self) -> view.Overview:
         await self._ready()
         shown = overview_of(self._name, self._list.refresh().values(), self._inventory.shown_nodes())
-        return replace(shown, trouble=self._trouble, admin=False)
+        return replace(shown, trouble=self._trouble, hidden=True, admin=False)
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
         await self._listed()

@@ -397,6 +397,8 @@ async def test_a_user_who_may_list_no_pods_gets_no_empty_tables(backend: Kuberne
     for ask in (backend.jobs, backend.events, backend.priorities, backend.accounting, backend.snapshot):
         with pytest.raises(RequestRefused, match="Pods cannot be listed: pods is forbidden"):
             await ask()
+    overview = await backend.overview()
+    assert (overview.hidden, len(overview.trouble)) == (True, 1)
 
 
 @pytest.mark.req("KU-01")
