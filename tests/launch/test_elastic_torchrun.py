@@ -128,7 +128,7 @@ def test_torchrun_that_waits_for_others_is_ended_at_once(torchrun: Torchrun, mon
     waits = "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.rename('next', 'workers.json'); "
     waits += "signal.pause()"
     Path("next").write_bytes(listed(0, 1))
-    assert torchrun.run(f'exec {sys.executable} -c "{waits}"', "exit 0") == 0
+    assert torchrun.run(f'exec {shlex.quote(sys.executable)} -c "{waits}"', "exit 0") == 0
     assert torchrun.rings[-1] == ["0", "1"]
 
 
