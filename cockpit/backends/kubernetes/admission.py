@@ -27,8 +27,8 @@ from cockpit.model.job import ENDED
 from cockpit.model.pod_reasons import QueueWaits
 from cockpit.model.reasons import Explanation
 from cockpit.model.spec import NO_LIMIT_SECONDS
-from cockpit.sched.admission.claims import Claim, Preempts, Verdict
 from cockpit.sched.admission.forecast import Admission, AdmissionState, predict_admissions
+from cockpit.sched.admission.workloads import AdmissionWorkload, Preempts, Verdict
 from cockpit.sched.forecast.history import history_of
 from cockpit.sched.forecast.runtime_predictors import MeanRuntimePredictor
 
@@ -52,7 +52,7 @@ class _Prediction(NamedTuple):
     at: Millis
     version: object
     state: AdmissionState
-    waiting: Mapping[str, Claim]
+    waiting: Mapping[str, AdmissionWorkload]
     admissions: Mapping[str, Admission]
 
 
@@ -72,18 +72,18 @@ class KueueAdmissions:
         uid = self._uid(row.id)
         prediction = await self._predicted(objects, now, version, 0)
         state = prediction.state
-        claim = prediction.waiting.get(uid)
-        verdict = state.judge(claim) if claim is not None else None
-        if claim is not None and verdict is not None:
+        workload = prediction.waiting.get(uid)
+        verdict = state.judge(workload) if workload is not None else None
+        if workload is not None and verdict is not None:
             reason = _completed(reason, verdict)
-            quotas, share = quotas_in_use(state, claim, verdict), objects.share_of(claim.queue)
+            quotas, share = quotas_in_use(state, workload, verdict), objects.share_of(workload.queue)
             reason = replace(reason, quotas=quotas, share=share)
         numbers = self._numbers()
-        ahead = [each.key for each in state.waiting.get(claim.queue, ())] if claim is not None else []
+        ahead = [each.key for each in state.waiting.get(workload.queue, ())] if workload is not None else []
         ahead = ahead[: ahead.index(uid)] if uid in ahead else []
         position, in_local = await self._position(row.id)
         position = len(ahead) + 1 if position is None else position
-        held = holders(state, claim, verdict) if claim is not None and verdict is not None else []
+        held = holders(state, workload, verdict) if workload is not None and verdict is not None else []
         using = [numbers[key] for key in held if key in numbers]
         before = [numbers[key] for key in ahead if key in numbers]
         forecast = self._forecast(uid, prediction)
@@ -145,12 +145,12 @@ class KueueAdmissions:
         return self._prediction
 
     def _forecast(self, uid: str, prediction: _Prediction) -> Forecast:
-        admission, claim = prediction.admissions.get(uid), prediction.waiting.get(uid)
-        if admission is None or claim is None:
+        admission, workload = prediction.admissions.get(uid), prediction.waiting.get(uid)
+        if admission is None or workload is None:
             return Forecast()
         numbers = self._numbers()
         after = tuple(AwaitedJob(numbers.get(key, JobId(0)), at) for key, at in reversed(admission.after))
-        return Forecast(likely_at=admission.at, after=after, no_bound=_why_no_bound(prediction.state, claim))
+        return Forecast(likely_at=admission.at, after=after, no_bound=_why_no_bound(prediction.state, workload))
 
     async def _position(self, job: JobId) -> tuple[int | None, int | None]:
         """Return the job's positions in the cluster queue and in the queue that it names, from 1, as Kueue tells them;
@@ -203,11 +203,11 @@ def _completed(reason: QueueWaits, verdict: Verdict) -> QueueWaits:
     return replace(own, judged=True) if own is not None else reason
 
 
-def _why_no_bound(state: AdmissionState, claim: Claim) -> NoBound:
+def _why_no_bound(state: AdmissionState, workload: AdmissionWorkload) -> NoBound:
     """Return why no latest admission is promised: none ever is, since later jobs of higher priority come first."""
-    if state.judge(claim).level:
+    if state.judge(workload).level:
         return NoBound.BORROWED_QUOTA
-    if state.queues[claim.queue].within is not Preempts.NEVER or _may_be_reclaimed(state, claim.queue):
+    if state.queues[workload.queue].within is not Preempts.NEVER or _may_be_reclaimed(state, workload.queue):
         return NoBound.PREEMPTION
     return NoBound.LATER_SUBMISSIONS
 

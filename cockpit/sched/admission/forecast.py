@@ -15,9 +15,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.model.ids import Millis
-from cockpit.sched.admission.claims import AdmissionQueue, Claim, Mode, Preempts, Verdict
 from cockpit.sched.admission.judging import judge
 from cockpit.sched.admission.quotas import CohortQuotas, Usage
+from cockpit.sched.admission.workloads import AdmissionQueue, AdmissionWorkload, Mode, Preempts, Verdict
 
 MOST_ENDS = 500
 """The number of ends after which a simulation stops: later admissions are too uncertain to be told."""
@@ -38,18 +38,20 @@ class Admission(NamedTuple):
 class AdmissionState:
     """Queues, quotas and jobs at one moment, and what the queues do next."""
 
-    def __init__(self, quotas: CohortQuotas, queues: Iterable[AdmissionQueue], claims: Iterable[Claim]) -> None:
-        """`quotas`: with the use of all admitted jobs, also of those that are not among `claims`, since the user may
+    def __init__(
+        self, quotas: CohortQuotas, queues: Iterable[AdmissionQueue], workloads: Iterable[AdmissionWorkload]
+    ) -> None:
+        """`quotas`: with the use of all admitted jobs, also of those that are not among `workloads`, since the user may
         not see them."""
         self.quotas = quotas
         self.queues = {each.name: each for each in queues}
-        self.admitted: dict[str, Claim] = {}
-        self._by_queue: dict[str, dict[str, Claim]] = {}
+        self.admitted: dict[str, AdmissionWorkload] = {}
+        self._by_queue: dict[str, dict[str, AdmissionWorkload]] = {}
         """The admitted jobs of each queue."""
-        self.waiting: dict[str, list[Claim]] = {}
+        self.waiting: dict[str, list[AdmissionWorkload]] = {}
         self.judgements = 0
         """How many jobs were judged."""
-        for each in claims:
+        for each in workloads:
             if each.admitted_at is not None:
                 self._put(each)
             elif each.queue in self.queues:
@@ -67,24 +69,24 @@ class AdmissionState:
         copied._classes = dict(self._classes)
         return copied
 
-    def add(self, claim: Claim) -> None:
+    def add(self, workload: AdmissionWorkload) -> None:
         """Put a job into its queue."""
-        queued = self.waiting.setdefault(claim.queue, [])
-        queued.append(claim)
+        queued = self.waiting.setdefault(workload.queue, [])
+        queued.append(workload)
         queued.sort(key=queue_order)
-        self._classes[claim.key] = _class_of(claim)
+        self._classes[workload.key] = _class_of(workload)
 
-    def judge(self, claim: Claim) -> Verdict:
+    def judge(self, workload: AdmissionWorkload) -> Verdict:
         """Return what its queue would do with the job now, were it the first."""
         self.judgements += 1
         admitted = {queue: each.values() for queue, each in self._by_queue.items()}
-        return judge(self.quotas, self.queues[claim.queue], claim, admitted)
+        return judge(self.quotas, self.queues[workload.queue], workload, admitted)
 
     def end(self, key: str) -> None:
         """Have an admitted job end."""
-        claim = self.admitted.pop(key)
-        del self._by_queue[claim.queue][key]
-        self.quotas.change(claim.queue, claim.usage, -1)
+        workload = self.admitted.pop(key)
+        del self._by_queue[workload.queue][key]
+        self.quotas.change(workload.queue, workload.usage, -1)
         self._aside.clear()
 
     def settle(self, now: Millis) -> list[str]:
@@ -100,7 +102,7 @@ class AdmissionState:
                 break
         return admitted
 
-    def _cycle(self, heads: Sequence[Claim], now: Millis) -> list[str]:
+    def _cycle(self, heads: Sequence[AdmissionWorkload], now: Millis) -> list[str]:
         admitted: list[str] = []
         entries = [(head, self.judge(head)) for head in heads]
         entries.sort(key=lambda each: (each[1].level, *queue_order(each[0])))
@@ -115,7 +117,7 @@ class AdmissionState:
                 reserved.append((head.queue, self._reserve(head, verdict)))
         return admitted
 
-    def _heads(self) -> list[Claim]:
+    def _heads(self) -> list[AdmissionWorkload]:
         """Return the job that each queue offers, also the one that holds up a strict queue."""
         heads = []
         for name, queued in self.waiting.items():
@@ -127,8 +129,8 @@ class AdmissionState:
                 heads.append(head)
         return heads
 
-    def _is_aside(self, claim: Claim) -> bool:
-        return self._classes[claim.key] in self._aside
+    def _is_aside(self, workload: AdmissionWorkload) -> bool:
+        return self._classes[workload.key] in self._aside
 
     def _serves(self, verdict: Verdict) -> bool:
         """Return whether it fits, or the jobs that it would preempt are all still there."""
@@ -136,40 +138,40 @@ class AdmissionState:
             bool(verdict.victims) and all(victim in self.admitted for victim in verdict.victims)
         )
 
-    def _reserve(self, claim: Claim, verdict: Verdict) -> Usage:
+    def _reserve(self, workload: AdmissionWorkload, verdict: Verdict) -> Usage:
         """Return what is held back for the rest of the cycle for a job that waits for quota of its own queue, so that
         others do not borrow it. Nothing, if the queue could take it back at any time."""
-        if verdict.mode is not Mode.NO_CANDIDATES or self.queues[claim.queue].reclaim is Preempts.ANY:
+        if verdict.mode is not Mode.NO_CANDIDATES or self.queues[workload.queue].reclaim is Preempts.ANY:
             return {}
         reserved = {}
         for cell, amount in verdict.usage.items():
-            quota, most = self.quotas.quota(claim.queue, cell), amount
+            quota, most = self.quotas.quota(workload.queue, cell), amount
             if not verdict.level:
-                most = quota.nominal - self.quotas.used(claim.queue, cell)
+                most = quota.nominal - self.quotas.used(workload.queue, cell)
             elif quota.borrowing_limit is not None:
-                most = quota.nominal + quota.borrowing_limit - self.quotas.used(claim.queue, cell)
+                most = quota.nominal + quota.borrowing_limit - self.quotas.used(workload.queue, cell)
             reserved[cell] = max(0, min(amount, most))
         return reserved
 
-    def _still_fits(self, claim: Claim, verdict: Verdict, reserved: Sequence[tuple[str, Usage]]) -> bool:
+    def _still_fits(self, workload: AdmissionWorkload, verdict: Verdict, reserved: Sequence[tuple[str, Usage]]) -> bool:
         """Return whether it fits after the jobs before it in the cycle, once its victims are gone."""
         if not verdict.victims and not any(usage for _, usage in reserved):
-            return all(amount <= self.quotas.available(claim.queue, cell) for cell, amount in verdict.usage.items())
+            return all(amount <= self.quotas.available(workload.queue, cell) for cell, amount in verdict.usage.items())
         quotas = self.quotas.copy()
         for queue, usage in reserved:
             quotas.change(queue, usage)
         for key in verdict.victims:
             quotas.change(self.admitted[key].queue, self.admitted[key].usage, -1)
-        return all(amount <= quotas.available(claim.queue, cell) for cell, amount in verdict.usage.items())
+        return all(amount <= quotas.available(workload.queue, cell) for cell, amount in verdict.usage.items())
 
-    def _admit(self, claim: Claim, verdict: Verdict, now: Millis) -> None:
-        self.waiting[claim.queue].remove(claim)
-        self.quotas.change(claim.queue, verdict.usage)
-        self._put(replace(claim, usage=verdict.usage, admitted_at=now))
+    def _admit(self, workload: AdmissionWorkload, verdict: Verdict, now: Millis) -> None:
+        self.waiting[workload.queue].remove(workload)
+        self.quotas.change(workload.queue, verdict.usage)
+        self._put(replace(workload, usage=verdict.usage, admitted_at=now))
 
-    def _put(self, claim: Claim) -> None:
-        self.admitted[claim.key] = claim
-        self._by_queue.setdefault(claim.queue, {})[claim.key] = claim
+    def _put(self, workload: AdmissionWorkload) -> None:
+        self.admitted[workload.key] = workload
+        self._by_queue.setdefault(workload.queue, {})[workload.key] = workload
 
     def _preempt(self, verdict: Verdict) -> None:
         for key in verdict.victims:
@@ -178,17 +180,18 @@ class AdmissionState:
             self.add(replace(victim, usage={}, admitted_at=None))
 
 
-def _class_of(claim: Claim) -> object:
+def _class_of(workload: AdmissionWorkload) -> object:
     """Return what jobs of a queue have in common that all fit, or all do not."""
     requests = (
-        (each.name, *map(tuple, map(sorted, (each.amounts.items(), each.excluded.items())))) for each in claim.requests
+        (each.name, *map(tuple, map(sorted, (each.amounts.items(), each.excluded.items()))))
+        for each in workload.requests
     )
-    return claim.queue, claim.priority, tuple(requests)
+    return workload.queue, workload.priority, tuple(requests)
 
 
-def queue_order(claim: Claim) -> tuple[int, int, str]:
+def queue_order(workload: AdmissionWorkload) -> tuple[int, int, str]:
     """Return the key by which a queue orders its jobs: the highest priority, then the oldest."""
-    return -claim.priority, claim.since, claim.key
+    return -workload.priority, workload.since, workload.key
 
 
 def predict_admissions(

@@ -12,18 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from cockpit.sched.admission.claims import (
+from cockpit.sched.admission.preemption import find_victims
+from cockpit.sched.admission.quotas import CohortQuotas, FlavorResource, Usage
+from cockpit.sched.admission.workloads import (
     AdmissionQueue,
+    AdmissionWorkload,
     Cause,
-    Claim,
     FlavorAttempt,
     Mode,
     PodSetRequest,
     Shortage,
     Verdict,
 )
-from cockpit.sched.admission.preemption import find_victims
-from cockpit.sched.admission.quotas import CohortQuotas, FlavorResource, Usage
 
 _PREEMPTING = frozenset({Mode.PREEMPT, Mode.RECLAIM})
 
@@ -38,26 +38,33 @@ class _Choice(NamedTuple):
 
 
 def judge(
-    quotas: CohortQuotas, queue: AdmissionQueue, claim: Claim, admitted: Mapping[str, Iterable[Claim]]
+    quotas: CohortQuotas,
+    queue: AdmissionQueue,
+    workload: AdmissionWorkload,
+    admitted: Mapping[str, Iterable[AdmissionWorkload]],
 ) -> Verdict:
     """Return what the queue does with the job. `admitted`: the jobs that have quota, by queue."""
-    return _Judgement(quotas, queue, claim, admitted).verdict()
+    return _Judgement(quotas, queue, workload, admitted).verdict()
 
 
 class _Judgement:
     """One job before one queue."""
 
     def __init__(
-        self, quotas: CohortQuotas, queue: AdmissionQueue, claim: Claim, admitted: Mapping[str, Iterable[Claim]]
+        self,
+        quotas: CohortQuotas,
+        queue: AdmissionQueue,
+        workload: AdmissionWorkload,
+        admitted: Mapping[str, Iterable[AdmissionWorkload]],
     ) -> None:
-        self._quotas, self._queue, self._claim, self._admitted = quotas, queue, claim, admitted
+        self._quotas, self._queue, self._workload, self._admitted = quotas, queue, workload, admitted
         self._usage: dict[FlavorResource, int] = {}
         """What the groups and pod sets that were served already will use."""
         self._attempts: list[FlavorAttempt] = []
 
     def verdict(self) -> Verdict:
         mode, level = Mode.FIT, 0
-        for request in self._claim.requests:
+        for request in self._workload.requests:
             for number, group in enumerate(self._queue.groups):  # step 1
                 wanted = {name: request.amounts[name] for name in group.resources if request.amounts.get(name)}
                 if not wanted:
@@ -80,8 +87,8 @@ class _Judgement:
     def _no_fit(self, cause: Cause, undeclared: str = "") -> Verdict:
         return Verdict(Mode.NO_FIT, attempts=tuple(self._attempts), cause=cause, undeclared=undeclared)
 
-    def _victims(self, usage: Usage) -> tuple[Claim, ...]:
-        return find_victims(self._quotas, self._queue, self._claim, usage, self._admitted)
+    def _victims(self, usage: Usage) -> tuple[AdmissionWorkload, ...]:
+        return find_victims(self._quotas, self._queue, self._workload, usage, self._admitted)
 
     def _best(self, request: PodSetRequest, group: int, wanted: dict[str, int]) -> _Choice | None:
         """Return the flavor that is taken for a group of resources; None: none serves (step 4)."""

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from cockpit.sched.admission.claims import AdmissionQueue, Claim, Preempts
 from cockpit.sched.admission.quotas import COHORT, CohortQuotas, FlavorResource, Usage
+from cockpit.sched.admission.workloads import AdmissionQueue, AdmissionWorkload, Preempts
 
 
 class _Candidate(NamedTuple):
-    claim: Claim
+    workload: AdmissionWorkload
     root: str
     """The lowest cohort above both queues; the own queue where it is the same."""
     only_without_borrowing: bool
@@ -28,15 +28,19 @@ class _Candidate(NamedTuple):
 
 
 def find_victims(
-    quotas: CohortQuotas, queue: AdmissionQueue, claim: Claim, usage: Usage, admitted: Mapping[str, Iterable[Claim]]
-) -> tuple[Claim, ...]:
-    """Return the jobs to preempt so that the claim may use this; none: there is no such set. `quotas` is unchanged.
+    quotas: CohortQuotas,
+    queue: AdmissionQueue,
+    workload: AdmissionWorkload,
+    usage: Usage,
+    admitted: Mapping[str, Iterable[AdmissionWorkload]],
+) -> tuple[AdmissionWorkload, ...]:
+    """Return the jobs to preempt so that the workload may use this; none: there is no such set. `quotas` is unchanged.
     `admitted`: the jobs that have quota, by queue."""
     short = {cell for cell, amount in usage.items() if amount > quotas.available(queue.name, cell)}
     # step 1
     candidates = sorted(
-        (each for each in _candidates(quotas, queue, claim, usage, short, admitted)),
-        key=lambda each: (each.rank, each.claim.priority, -(each.claim.admitted_at or 0), each.claim.key),
+        (each for each in _candidates(quotas, queue, workload, usage, short, admitted)),
+        key=lambda each: (each.rank, each.workload.priority, -(each.workload.admitted_at or 0), each.workload.key),
     )
     if not _could_suffice(quotas, queue.name, usage, candidates):
         return ()
@@ -58,7 +62,7 @@ def _could_suffice(quotas: CohortQuotas, queue: str, usage: Usage, candidates: S
     """Return whether all candidates together use what is missing. Most jobs that wait are told apart by this sum, which
     costs far less than to take the candidates away one by one."""
     return all(
-        amount - quotas.available(queue, cell) <= sum(each.claim.usage.get(cell, 0) for each in candidates)
+        amount - quotas.available(queue, cell) <= sum(each.workload.usage.get(cell, 0) for each in candidates)
         for cell, amount in usage.items()
     )
 
@@ -71,13 +75,13 @@ def _fewest(
     candidates: Sequence[_Candidate],
     *,
     borrowing: bool,
-) -> tuple[Claim, ...]:
-    victims: list[Claim] = []
+) -> tuple[AdmissionWorkload, ...]:
+    victims: list[AdmissionWorkload] = []
     for each in candidates:  # step 2
         if not _is_valid(quotas, queue, each, short, borrowing=borrowing):
             continue
-        quotas.change(each.claim.queue, each.claim.usage, -1)
-        victims.append(each.claim)
+        quotas.change(each.workload.queue, each.workload.usage, -1)
+        victims.append(each.workload)
         if _fits(quotas, queue, usage, borrowing=borrowing):
             break
     else:
@@ -102,11 +106,11 @@ def _is_valid(
     quotas: CohortQuotas, queue: str, each: _Candidate, short: set[FlavorResource], *, borrowing: bool
 ) -> bool:
     """Return whether it still helps: other removals may have brought its queue back to its own quota."""
-    if each.claim.queue == queue:
+    if each.workload.queue == queue:
         return True
     if borrowing and each.only_without_borrowing:
         return False
-    return not any(_is_within_quota(quotas, node, short) for node in _below(quotas, each.claim.queue, each.root))
+    return not any(_is_within_quota(quotas, node, short) for node in _below(quotas, each.workload.queue, each.root))
 
 
 def _below(quotas: CohortQuotas, node: str, root: str) -> Iterator[str]:
@@ -125,13 +129,13 @@ def _is_within_quota(quotas: CohortQuotas, node: str, cells: set[FlavorResource]
 def _candidates(
     quotas: CohortQuotas,
     queue: AdmissionQueue,
-    claim: Claim,
+    workload: AdmissionWorkload,
     usage: Usage,
     short: set[FlavorResource],
-    admitted: Mapping[str, Iterable[Claim]],
+    admitted: Mapping[str, Iterable[AdmissionWorkload]],
 ) -> Iterator[_Candidate]:
     for each in admitted.get(queue.name, ()) if queue.within is not Preempts.NEVER else ():
-        if short & each.usage.keys() and _may_preempt(claim, each, queue.within):
+        if short & each.usage.keys() and _may_preempt(workload, each, queue.within):
             yield _Candidate(each, queue.name, only_without_borrowing=False, rank=2)
     if queue.reclaim is Preempts.NEVER:
         return
@@ -140,9 +144,9 @@ def _candidates(
     for root in quotas.ancestors(queue.name):
         for other in _borrowing_queues(quotas, root, below, short):
             for each in admitted.get(other, ()):
-                if not (short & each.usage.keys() and _may_preempt(claim, each, queue.reclaim)):
+                if not (short & each.usage.keys() and _may_preempt(workload, each, queue.reclaim)):
                     continue
-                above = each.priority >= claim.priority or (
+                above = each.priority >= workload.priority or (
                     queue.threshold is not None and each.priority > queue.threshold
                 )
                 only_without = not fits and (not queue.while_borrowing or above)
@@ -169,10 +173,12 @@ def _borrowing_queues(quotas: CohortQuotas, cohort: str, except_for: str, short:
             yield node
 
 
-def _may_preempt(claim: Claim, other: Claim, policy: Preempts) -> bool:
+def _may_preempt(workload: AdmissionWorkload, other: AdmissionWorkload, policy: Preempts) -> bool:
     if policy is Preempts.ANY:
         return True
     if policy is Preempts.NEVER:
         return False
-    newer_equal = policy is Preempts.LOWER_OR_NEWER and other.priority == claim.priority and claim.since < other.since
-    return other.priority < claim.priority or newer_equal
+    newer_equal = (
+        policy is Preempts.LOWER_OR_NEWER and other.priority == workload.priority and workload.since < other.since
+    )
+    return other.priority < workload.priority or newer_equal

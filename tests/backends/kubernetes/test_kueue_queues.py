@@ -18,8 +18,8 @@ from cockpit.backends.kubernetes.objects.kueue import (
     ResourceFlavor,
 )
 from cockpit.model.pod_reasons import FlavorObstacle, FlavorTried, QuotaBorrower, QuotaInUse
-from cockpit.sched.admission.claims import Mode
 from cockpit.sched.admission.quotas import FlavorResource
+from cockpit.sched.admission.workloads import Mode
 from tests.backends.kubernetes.objects import CREATED, GPU, a_condition
 
 H100 = FlavorResource("h100", GPU)
@@ -144,8 +144,8 @@ def test_the_quota_that_is_short_is_told_with_who_uses_and_borrows_it() -> None:
         (waiting, *others), queues, (a_local_queue("mine"),), (), (msgspec.convert(flavor, ResourceFlavor),)
     )
     state = admission_state(objects)
-    ((claim,),) = state.waiting.values()
-    verdict = state.judge(claim)
+    ((workload,),) = state.waiting.values()
+    verdict = state.judge(workload)
     assert verdict.mode is Mode.NO_CANDIDATES
     reason = predicted_reason("Kueue", "q", verdict)
     assert reason is not None
@@ -154,11 +154,11 @@ def test_the_quota_that_is_short_is_told_with_who_uses_and_borrows_it() -> None:
         FlavorTried("h100", FlavorObstacle.SHORT, GPU, missing="4"),
         FlavorTried("a100", FlavorObstacle.EXCLUDED, about="other node labels"),
     )
-    assert quotas_in_use(state, claim, verdict) == (
+    assert quotas_in_use(state, workload, verdict) == (
         QuotaInUse("mine", "h100", GPU, "4", "0", "4", "8", (QuotaBorrower("theirs", "4", "LowerPriority"),)),
     )
     # The ones that borrow come first; a queue outside the cohort uses none of this quota.
-    assert holders(state, claim, verdict) == ["large", "own"]
+    assert holders(state, workload, verdict) == ["large", "own"]
 
 
 @pytest.mark.req("KU-05")
@@ -167,9 +167,9 @@ def test_use_that_the_user_may_not_see_is_taken_from_the_queues_status() -> None
     for sees_all, used in ((True, 0), (False, 6000)):
         state = admission_state(KueueObjects((a_waiting("new", 4),), queues, local, sees_all=sees_all))
         assert state.quotas.used("mine", H100) == used
-    ((claim,),) = state.waiting.values()
-    assert claim.requests[0].amounts == {GPU: 4000}
-    assert claim.requests[0].excluded == {}
+    ((workload,),) = state.waiting.values()
+    assert workload.requests[0].amounts == {GPU: 4000}
+    assert workload.requests[0].excluded == {}
 
 
 @pytest.mark.req("KU-05", "SC-12")
@@ -194,6 +194,6 @@ def test_a_taint_that_is_not_tolerated_excludes_a_flavor() -> None:
     for pod, code in (({}, "NoMatchingFlavor"), (tolerates, None)):
         objects = KueueObjects((a_waiting("new", 4, **pod),), (a_queue("mine"),), (a_local_queue("mine"),), (), flavors)
         state = admission_state(objects)
-        ((claim,),) = state.waiting.values()
-        reason = predicted_reason("Kueue", "q", state.judge(claim))
+        ((workload,),) = state.waiting.values()
+        reason = predicted_reason("Kueue", "q", state.judge(workload))
         assert (reason.code if reason is not None else None) == code

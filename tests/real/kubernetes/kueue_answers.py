@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from cockpit.backends.kubernetes.mapping.kueue_admission import KueueObjects, admission_state, claim_of
+from cockpit.backends.kubernetes.mapping.kueue_admission import KueueObjects, admission_state, workload_of
 from cockpit.backends.kubernetes.mapping.kueue_shortage import CODES
 from cockpit.backends.kubernetes.objects.kueue import (
     ClusterQueue,
@@ -24,7 +24,7 @@ from cockpit.backends.kubernetes.objects.kueue import (
     ResourceFlavor,
 )
 from cockpit.model.ids import Millis
-from cockpit.sched.admission.claims import Verdict
+from cockpit.sched.admission.workloads import Verdict
 from tests.real.kubernetes.daemons import wait_until
 from tests.real.kubernetes.kueue import API, GROUP, condition, flavor, is_admitted, priority_class, workloads
 from tests.real.kubernetes.kueue_situations import FLAVORS, PRIORITIES, MadeJob, Situation, made_situation
@@ -100,11 +100,11 @@ class Measurement:
         expected = {}
         for _, job in chosen:
             state = admission_state(objects)
-            claim = self._claim(objects, state, job)
-            verdict = state.judge(claim)
-            state.add(claim)
+            workload = self._workload(objects, state, job)
+            verdict = state.judge(workload)
+            state.add(workload)
             admitted = state.settle(Millis(0))
-            expected[job.name] = _class(verdict, is_admitted=claim.key in admitted)
+            expected[job.name] = _class(verdict, is_admitted=workload.key in admitted)
         path = f"/apis/batch/v1/namespaces/{self._namespace}/jobs"
         self._api.create_many(path, [job.manifest() for _, job in chosen])
         found = self._settled({job.name for _, job in chosen})
@@ -152,19 +152,19 @@ class Measurement:
             said = expected[situation.name]
             self.answers.append(Answer(situation.name, situation.shape, question, said, actual, about))
 
-    def _claim(self, objects: KueueObjects, state: AdmissionState, job: MadeJob) -> Any:
+    def _workload(self, objects: KueueObjects, state: AdmissionState, job: MadeJob) -> Any:
         """The job as Kueue will see it."""
         manifest = job.manifest()
         pod_set = {"name": "main", "count": job.pods, "template": manifest["spec"]["template"]}
         meta = {"name": job.name, "namespace": self._namespace, "uid": job.name}
         spec = {"queueName": job.queue, "priority": PRIORITIES[job.priority], "podSets": [pod_set]}
-        workload = msgspec.convert({"metadata": meta, "spec": spec}, KueueWorkload, strict=False)
+        queued = msgspec.convert({"metadata": meta, "spec": spec}, KueueWorkload, strict=False)
         local = {(each.metadata.namespace, each.metadata.name): each for each in objects.local_queues}
         flavors = {each.metadata.name: each for each in objects.flavors}
-        claim = claim_of(workload, local, state.queues, flavors)
-        assert claim is not None
+        workload = workload_of(queued, local, state.queues, flavors)
+        assert workload is not None
         latest = max((each.metadata.created_at for each in objects.workloads), default=0)
-        return msgspec.structs.replace(claim, since=Millis(latest + 1))
+        return msgspec.structs.replace(workload, since=Millis(latest + 1))
 
     def _settled(self, new: set[str], gone: set[str] = frozenset()) -> dict[str, dict[str, Any]]:
         """Wait until the manager has decided about the new jobs and nothing changes any more."""

@@ -8,9 +8,17 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.ids import Millis
-from cockpit.sched.admission.claims import AdmissionQueue, Cause, Claim, FlavorGroup, Mode, PodSetRequest, Preempts
 from cockpit.sched.admission.forecast import AdmissionState, predict_admissions
 from cockpit.sched.admission.quotas import COHORT, CohortQuotas, FlavorResource, Quota
+from cockpit.sched.admission.workloads import (
+    AdmissionQueue,
+    AdmissionWorkload,
+    Cause,
+    FlavorGroup,
+    Mode,
+    PodSetRequest,
+    Preempts,
+)
 
 GPU = "nvidia.com/gpu"
 H100 = FlavorResource("h100", GPU)
@@ -22,18 +30,18 @@ def a_queue(name: str, flavors: tuple[str, ...] = ("h100",), **rules: Any) -> Ad
     return AdmissionQueue(name, (FlavorGroup((GPU,), flavors),), **rules)
 
 
-def a_claim(key: str, cards: int, queue: str = "a", priority: int = 0, since: int = 0) -> Claim:
-    return Claim(key, queue, priority, Millis(since), (PodSetRequest("main", {GPU: cards}),))
+def a_workload(key: str, cards: int, queue: str = "a", priority: int = 0, since: int = 0) -> AdmissionWorkload:
+    return AdmissionWorkload(key, queue, priority, Millis(since), (PodSetRequest("main", {GPU: cards}),))
 
 
-def runs(claim: Claim, cell: FlavorResource = H100, at: int = 0) -> Claim:
-    return replace(claim, usage={cell: claim.requests[0].amounts[GPU]}, admitted_at=Millis(at))
+def runs(workload: AdmissionWorkload, cell: FlavorResource = H100, at: int = 0) -> AdmissionWorkload:
+    return replace(workload, usage={cell: workload.requests[0].amounts[GPU]}, admitted_at=Millis(at))
 
 
-def a_state(quotas: CohortQuotas, queues: list[AdmissionQueue], claims: list[Claim]) -> AdmissionState:
-    for each in claims:
+def a_state(quotas: CohortQuotas, queues: list[AdmissionQueue], workloads: list[AdmissionWorkload]) -> AdmissionState:
+    for each in workloads:
         quotas.change(each.queue, each.usage)
-    return AdmissionState(quotas, queues, claims)
+    return AdmissionState(quotas, queues, workloads)
 
 
 def two_queues(a: Quota, b: Quota, *, cohort: bool = True) -> CohortQuotas:
@@ -91,14 +99,14 @@ def test_a_cohort_that_is_its_own_ancestor_lends_nothing() -> None:
 )
 def test_what_exceeds_the_most_can_never_fit(cards: int, mode: Mode, cause: Cause | None) -> None:
     state = a_state(two_queues(Quota(8), Quota(8)), [a_queue("a"), a_queue("b")], [])
-    verdict = state.judge(a_claim("new", cards))
+    verdict = state.judge(a_workload("new", cards))
     assert (verdict.mode, verdict.cause) == (mode, cause)
 
 
 @pytest.mark.req("KU-05")
 def test_a_shortage_says_what_is_asked_free_and_possible() -> None:
-    state = a_state(two_queues(Quota(8), Quota(8)), [a_queue("a"), a_queue("b")], [runs(a_claim("old", 12, "b"))])
-    verdict = state.judge(a_claim("new", 6))
+    state = a_state(two_queues(Quota(8), Quota(8)), [a_queue("a"), a_queue("b")], [runs(a_workload("old", 12, "b"))])
+    verdict = state.judge(a_workload("new", 6))
     assert verdict.cause is Cause.QUOTA
     ((short,),) = [each.shortages for each in verdict.attempts]
     assert (short.asked, short.available, short.potential, short.missing) == (6, 4, 16, 2)
@@ -108,73 +116,73 @@ def test_a_shortage_says_what_is_asked_free_and_possible() -> None:
 def test_flavors_are_tried_in_order_and_those_with_other_nodes_are_passed_over() -> None:
     quotas = CohortQuotas({"a": {H100: Quota(8), A100: Quota(8)}}, {})
     queue = a_queue("a", ("h100", "a100"))
-    state = a_state(quotas, [queue], [runs(a_claim("old", 8))])
-    verdict = state.judge(a_claim("new", 8))
+    state = a_state(quotas, [queue], [runs(a_workload("old", 8))])
+    verdict = state.judge(a_workload("new", 8))
     assert (verdict.mode, verdict.usage) == (Mode.FIT, {A100: 8})
     request = PodSetRequest("main", {GPU: 8}, {"a100": "the taint x"})
-    verdict = state.judge(replace(a_claim("new", 8), requests=(request,)))
+    verdict = state.judge(replace(a_workload("new", 8), requests=(request,)))
     assert verdict.cause is Cause.QUOTA
     assert [each.excluded for each in verdict.attempts] == ["", "the taint x"]
     request = PodSetRequest("main", {"cpu": 1})
-    assert state.judge(replace(a_claim("new", 8), requests=(request,))).undeclared == "cpu"
+    assert state.judge(replace(a_workload("new", 8), requests=(request,))).undeclared == "cpu"
 
 
 @pytest.mark.req("KU-05")
 def test_a_queue_takes_its_own_quota_back_from_one_that_borrows() -> None:
-    claims = [
-        runs(a_claim("first", 8, "b"), at=1),
-        runs(a_claim("second", 4, "b"), at=2),
-        runs(a_claim("third", 4, "b"), at=3),
+    workloads = [
+        runs(a_workload("first", 8, "b"), at=1),
+        runs(a_workload("second", 4, "b"), at=2),
+        runs(a_workload("third", 4, "b"), at=3),
     ]
     queues = [a_queue("a", reclaim=Preempts.ANY), a_queue("b")]
-    state = a_state(two_queues(Quota(8), Quota(8)), queues, claims)
+    state = a_state(two_queues(Quota(8), Quota(8)), queues, workloads)
     # The latest admitted goes first, and one is enough.
-    verdict = state.judge(a_claim("new", 4))
+    verdict = state.judge(a_workload("new", 4))
     assert (verdict.mode, verdict.victims) == (Mode.RECLAIM, ("third",))
     # Beyond its own quota it may take nothing back.
-    assert state.judge(a_claim("new", 12)).victims == ()
-    state = a_state(two_queues(Quota(8), Quota(8)), [a_queue("a", reclaim=Preempts.LOWER), a_queue("b")], claims)
-    assert state.judge(a_claim("new", 4)).victims == ()
-    assert state.judge(a_claim("new", 4, priority=1)).victims == ("third",)
+    assert state.judge(a_workload("new", 12)).victims == ()
+    state = a_state(two_queues(Quota(8), Quota(8)), [a_queue("a", reclaim=Preempts.LOWER), a_queue("b")], workloads)
+    assert state.judge(a_workload("new", 4)).victims == ()
+    assert state.judge(a_workload("new", 4, priority=1)).victims == ("third",)
 
 
 @pytest.mark.req("KU-05")
 def test_a_job_preempts_lower_priorities_of_its_queue_and_no_more_than_needed() -> None:
-    claims = [
-        runs(a_claim("low", 2, priority=1), at=1),
-        runs(a_claim("small", 2, priority=1), at=2),
-        runs(a_claim("large", 4, priority=2), at=3),
+    workloads = [
+        runs(a_workload("low", 2, priority=1), at=1),
+        runs(a_workload("small", 2, priority=1), at=2),
+        runs(a_workload("large", 4, priority=2), at=3),
     ]
     quotas = CohortQuotas({"a": {H100: Quota(8)}}, {})
-    state = a_state(quotas, [a_queue("a", within=Preempts.LOWER)], claims)
+    state = a_state(quotas, [a_queue("a", within=Preempts.LOWER)], workloads)
     # The two of lowest priority go first; once the large one goes too, they are put back.
-    assert state.judge(a_claim("new", 4, priority=3)).victims == ("small", "low")
-    assert set(state.judge(a_claim("new", 6, priority=3)).victims) >= {"large"}
-    assert state.judge(a_claim("new", 4, priority=1)).victims == ()
+    assert state.judge(a_workload("new", 4, priority=3)).victims == ("small", "low")
+    assert set(state.judge(a_workload("new", 6, priority=3)).victims) >= {"large"}
+    assert state.judge(a_workload("new", 4, priority=1)).victims == ()
     newer = a_state(
         CohortQuotas({"a": {H100: Quota(8)}}, {}),
         [a_queue("a", within=Preempts.LOWER_OR_NEWER)],
-        [runs(a_claim("newer", 8, since=5))],
+        [runs(a_workload("newer", 8, since=5))],
     )
-    assert newer.judge(a_claim("new", 8, since=1)).victims == ("newer",)
+    assert newer.judge(a_workload("new", 8, since=1)).victims == ("newer",)
 
 
 @pytest.mark.req("KU-05", "SC-12")
 def test_a_queue_passes_over_what_does_not_fit_unless_it_is_strict() -> None:
-    claims = [a_claim("large", 6, since=1), a_claim("small", 2, since=2)]
+    workloads = [a_workload("large", 6, since=1), a_workload("small", 2, since=2)]
     for strict, expected in ((False, ["small"]), (True, [])):
         quotas = CohortQuotas({"a": {H100: Quota(8)}}, {})
-        state = a_state(quotas, [a_queue("a", strict=strict)], [runs(a_claim("old", 4)), *claims])
+        state = a_state(quotas, [a_queue("a", strict=strict)], [runs(a_workload("old", 4)), *workloads])
         assert state.settle(Millis(0)) == expected
 
 
 @pytest.mark.req("KU-05", "SC-12")
 def test_the_first_of_a_strict_queue_keeps_its_quota_from_those_that_would_borrow_it() -> None:
-    claims = [runs(a_claim("old", 4)), a_claim("large", 8, since=1), a_claim("other", 12, "b", since=2)]
-    state = a_state(two_queues(Quota(8), Quota(8)), [a_queue("a", strict=True), a_queue("b")], claims)
+    workloads = [runs(a_workload("old", 4)), a_workload("large", 8, since=1), a_workload("other", 12, "b", since=2)]
+    state = a_state(two_queues(Quota(8), Quota(8)), [a_queue("a", strict=True), a_queue("b")], workloads)
     assert state.settle(Millis(0)) == ["large"]
-    claims[1] = a_claim("large", 17, since=1)
-    state = a_state(two_queues(Quota(8), Quota(8)), [a_queue("a", strict=True), a_queue("b")], claims)
+    workloads[1] = a_workload("large", 17, since=1)
+    state = a_state(two_queues(Quota(8), Quota(8)), [a_queue("a", strict=True), a_queue("b")], workloads)
     # It can never fit, so nothing is kept for it.
     assert state.settle(Millis(0)) == ["other"]
 
@@ -182,13 +190,13 @@ def test_the_first_of_a_strict_queue_keeps_its_quota_from_those_that_would_borro
 @pytest.mark.req("SC-12")
 def test_admissions_are_predicted_from_the_ends_of_running_jobs() -> None:
     quotas = CohortQuotas({"a": {H100: Quota(8)}}, {})
-    claims = [
-        runs(a_claim("one", 4)),
-        runs(a_claim("two", 4)),
-        a_claim("first", 8, since=1),
-        a_claim("high", 4, priority=1, since=2),
+    workloads = [
+        runs(a_workload("one", 4)),
+        runs(a_workload("two", 4)),
+        a_workload("first", 8, since=1),
+        a_workload("high", 4, priority=1, since=2),
     ]
-    state = a_state(quotas, [a_queue("a")], claims)
+    state = a_state(quotas, [a_queue("a")], workloads)
     ends = {"one": Millis(HOUR), "two": Millis(2 * HOUR)}
     found = predict_admissions(state, Millis(0), ends, lambda _: HOUR)
     # The higher priority first; the large one after both the other and "two" have ended.
@@ -201,7 +209,7 @@ def test_admissions_are_predicted_from_the_ends_of_running_jobs() -> None:
 @pytest.mark.req("SC-12")
 def test_an_end_that_nobody_knows_predicts_nothing() -> None:
     quotas = CohortQuotas({"a": {H100: Quota(8)}}, {})
-    state = a_state(quotas, [a_queue("a")], [runs(a_claim("old", 8)), a_claim("new", 1), a_claim("never", 9)])
+    state = a_state(quotas, [a_queue("a")], [runs(a_workload("old", 8)), a_workload("new", 1), a_workload("never", 9)])
     assert predict_admissions(state, Millis(0), {"old": None}, lambda _: None) == {}
     assert predict_admissions(state, Millis(0), {"old": Millis(5)}, lambda _: None).keys() == {"new"}
 
@@ -210,7 +218,7 @@ def test_an_end_that_nobody_knows_predicts_nothing() -> None:
 def test_a_preempted_job_waits_again() -> None:
     quotas = CohortQuotas({"a": {H100: Quota(8)}}, {})
     state = a_state(
-        quotas, [a_queue("a", within=Preempts.LOWER)], [runs(a_claim("low", 8)), a_claim("high", 8, priority=1)]
+        quotas, [a_queue("a", within=Preempts.LOWER)], [runs(a_workload("low", 8)), a_workload("high", 8, priority=1)]
     )
     found = predict_admissions(state, Millis(0), {"low": Millis(HOUR)}, lambda _: HOUR)
     assert (found["high"].at, found["low"].at) == (0, HOUR)

@@ -25,9 +25,9 @@ from cockpit.backends.kubernetes.objects.meta import condition, millis
 from cockpit.backends.kubernetes.objects.node import NodeTaint
 from cockpit.backends.kubernetes.objects.pod import PodSpec, Quantities, Toleration
 from cockpit.model.ids import Millis
-from cockpit.sched.admission.claims import AdmissionQueue, Claim, FlavorGroup, PodSetRequest, Preempts
 from cockpit.sched.admission.forecast import AdmissionState
 from cockpit.sched.admission.quotas import COHORT, CohortQuotas, FlavorResource, Quota
+from cockpit.sched.admission.workloads import AdmissionQueue, AdmissionWorkload, FlavorGroup, PodSetRequest, Preempts
 
 _KEEPS_OFF = frozenset({"NoSchedule", "NoExecute"})
 _RESTORES_ORDER = frozenset({"PodsReadyTimeout", "AdmissionCheck"})
@@ -62,17 +62,17 @@ def admission_state(objects: KueueObjects) -> AdmissionState:
     queues = {each.metadata.name: _queue(each) for each in objects.cluster_queues}
     of_local = {(each.metadata.namespace, each.metadata.name): each for each in objects.local_queues}
     flavors = {each.metadata.name: each for each in objects.flavors}
-    claims: list[Claim] = []
+    workloads: list[AdmissionWorkload] = []
     for each in objects.workloads:  # step 2
-        claim = claim_of(each, of_local, queues, flavors)
-        if claim is None:
+        workload = workload_of(each, of_local, queues, flavors)
+        if workload is None:
             continue
-        claims.append(claim)
-        quotas.change(claim.queue, claim.usage)
+        workloads.append(workload)
+        quotas.change(workload.queue, workload.usage)
     if not objects.sees_all:
         for queue in objects.cluster_queues:  # step 3
             quotas.change(queue.metadata.name, _unseen_use(queue, quotas))
-    return AdmissionState(quotas, queues.values(), claims)
+    return AdmissionState(quotas, queues.values(), workloads)
 
 
 def milli(amount: str | float) -> int:
@@ -80,12 +80,12 @@ def milli(amount: str | float) -> int:
     return math.ceil(1000 * quantity(amount))
 
 
-def claim_of(
+def workload_of(
     workload: KueueWorkload,
     local_queues: Mapping[tuple[str, str], LocalQueue],
     queues: Mapping[str, AdmissionQueue],
     flavors: Mapping[str, ResourceFlavor],
-) -> Claim | None:
+) -> AdmissionWorkload | None:
     """Return the workload as the core's rules see it; None: it has ended, is stopped, or its queue is unknown or
     stopped."""
     spec, meta = workload.spec, workload.metadata
@@ -102,12 +102,14 @@ def claim_of(
         reserved = condition(workload.status.conditions, "QuotaReserved")
         at = millis(reserved.last_transition_time) if reserved is not None else None
         queue = admission.cluster_queue
-        return Claim(meta.uid, queue, spec.priority or 0, _since(workload), usage=usage, admitted_at=at or Millis(0))
+        return AdmissionWorkload(
+            meta.uid, queue, spec.priority or 0, _since(workload), usage=usage, admitted_at=at or Millis(0)
+        )
     local = local_queues.get((meta.namespace, spec.queue_name))
     if local is None or not spec.active or (local.spec.stop_policy or "None") != "None":
         return None
     requests = pod_set_requests(workload, queues.get(local.spec.cluster_queue), flavors)
-    return Claim(meta.uid, local.spec.cluster_queue, spec.priority or 0, _since(workload), requests)
+    return AdmissionWorkload(meta.uid, local.spec.cluster_queue, spec.priority or 0, _since(workload), requests)
 
 
 def pod_set_requests(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from cockpit.model.pod_reasons import FlavorObstacle, FlavorTried, QueueWaits, QuotaBorrower, QuotaInUse
-from cockpit.sched.admission.claims import Cause, Claim, FlavorAttempt, Mode, Preempts, Shortage, Verdict
 from cockpit.sched.admission.forecast import AdmissionState
+from cockpit.sched.admission.workloads import AdmissionWorkload, Cause, FlavorAttempt, Mode, Preempts, Shortage, Verdict
 
 CODES = {Cause.QUOTA: "WaitingForQuota", Cause.NEVER: "ExceedsMaxQuota", Cause.NO_FLAVOR: "NoMatchingFlavor"}
 """Kueue's word for each cause."""
@@ -19,32 +19,32 @@ def shortages(verdict: Verdict) -> tuple[Shortage, ...]:
     return tuple({each.cell: each for attempt in verdict.attempts for each in attempt.shortages}.values())
 
 
-def quotas_in_use(state: AdmissionState, claim: Claim, verdict: Verdict) -> tuple[QuotaInUse, ...]:
+def quotas_in_use(state: AdmissionState, workload: AdmissionWorkload, verdict: Verdict) -> tuple[QuotaInUse, ...]:
     """Return what is used of the quotas that are short, and by which queues beyond their own."""
     return tuple(
         QuotaInUse(
-            queue=claim.queue,
+            queue=workload.queue,
             flavor=short.cell.flavor,
             resource=short.cell.resource,
             asked=shown(short.cell.resource, short.asked),
             free=shown(short.cell.resource, short.available),
-            used=shown(short.cell.resource, state.quotas.used(claim.queue, short.cell)),
-            nominal=shown(short.cell.resource, state.quotas.quota(claim.queue, short.cell).nominal),
-            borrowers=tuple(_borrowers(state, claim, short)),
+            used=shown(short.cell.resource, state.quotas.used(workload.queue, short.cell)),
+            nominal=shown(short.cell.resource, state.quotas.quota(workload.queue, short.cell).nominal),
+            borrowers=tuple(_borrowers(state, workload, short)),
         )
         for short in shortages(verdict)
     )
 
 
-def holders(state: AdmissionState, claim: Claim, verdict: Verdict) -> list[str]:
+def holders(state: AdmissionState, workload: AdmissionWorkload, verdict: Verdict) -> list[str]:
     """Return the keys of the jobs that use a quota that is short: those that may be preempted first, the lowest
     priority first, those of other queues that borrow before those of the own queue."""
     cells = {each.cell for each in shortages(verdict)}
-    lenders = {claim.queue, *_cohort_queues(state, claim.queue)}
+    lenders = {workload.queue, *_cohort_queues(state, workload.queue)}
     found = [each for each in state.admitted.values() if cells & each.usage.keys() and each.queue in lenders]
     victims = set(verdict.victims)
 
-    def borrows(each: Claim) -> bool:
+    def borrows(each: AdmissionWorkload) -> bool:
         return any(state.quotas.would_borrow(each.queue, cell, 0) for cell in cells)
 
     found.sort(key=lambda each: (each.key not in victims, not borrows(each), each.priority, each.key))
@@ -102,12 +102,14 @@ def _cohort_queues(state: AdmissionState, queue: str) -> Iterator[str]:
     yield from (each for each in state.queues if root in state.quotas.ancestors(each) and each != queue)
 
 
-def _borrowers(state: AdmissionState, claim: Claim, short: Shortage) -> Iterator[QuotaBorrower]:
-    policy = state.queues[claim.queue].reclaim
+def _borrowers(state: AdmissionState, workload: AdmissionWorkload, short: Shortage) -> Iterator[QuotaBorrower]:
+    policy = state.queues[workload.queue].reclaim
     # Beyond its own quota a job takes nothing back.
-    own = state.quotas.used(claim.queue, short.cell) + short.asked <= state.quotas.subtree(claim.queue, short.cell)
-    for queue in _cohort_queues(state, claim.queue):
+    own = state.quotas.used(workload.queue, short.cell) + short.asked <= state.quotas.subtree(
+        workload.queue, short.cell
+    )
+    for queue in _cohort_queues(state, workload.queue):
         more = state.quotas.used(queue, short.cell) - state.quotas.quota(queue, short.cell).nominal
         if more > 0:
-            reclaim = policy if own or state.queues[claim.queue].while_borrowing else Preempts.NEVER
+            reclaim = policy if own or state.queues[workload.queue].while_borrowing else Preempts.NEVER
             yield QuotaBorrower(queue, shown(short.cell.resource, more), str(reclaim))

@@ -70,11 +70,6 @@ class ApiError(CockpitError):
         """Whether a list or watch has to begin anew, because its version is too old."""
         return self.code == HTTPStatus.GONE
 
-    @property
-    def is_conflict(self) -> bool:
-        """Whether the object was changed, or exists already."""
-        return self.code == HTTPStatus.CONFLICT
-
 
 def error_of(code: int, body: bytes) -> ApiError:
     """Return the error of an answer with this HTTP status."""

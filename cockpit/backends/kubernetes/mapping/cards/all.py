@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from cockpit.backends.kubernetes.mapping.cards.claims import Claims
+from cockpit.backends.kubernetes.mapping.cards.claims import ResourceClaims
 from cockpit.backends.kubernetes.mapping.cards.device_plugins import DevicePlugins
 from cockpit.backends.kubernetes.mapping.cards.gpu_share import GpuShare
 from cockpit.backends.kubernetes.mapping.cards.hami import Hami
@@ -25,7 +25,7 @@ from cockpit.backends.kubernetes.mapping.quantities import requested
 from cockpit.model.node import Card
 from cockpit.model.spec import WHOLE_CARD
 
-SCHEMES: tuple[CardScheme, ...] = (Hami(), VolcanoVgpu(), Koordinator(), GpuShare(), Claims(), DevicePlugins())
+SCHEMES: tuple[CardScheme, ...] = (Hami(), VolcanoVgpu(), Koordinator(), GpuShare(), ResourceClaims(), DevicePlugins())
 """Each counts its cards by resources that those after it do not count again."""
 
 

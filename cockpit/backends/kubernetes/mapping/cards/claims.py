@@ -48,7 +48,7 @@ _UUID = "uuid"
 _VENDORS = (("nvidia", CardVendor.NVIDIA), ("amd", CardVendor.ROCM), ("huawei", CardVendor.ASCEND))
 
 
-class Claims:
+class ResourceClaims:
     """Devices of resource slices."""
 
     def cards(self, source: NodeSource) -> SchemeCards | None:

@@ -22,7 +22,7 @@ class PodSetRequest(NamedTuple):
     """Why they cannot run on nodes of a flavor, such as a taint, by flavor."""
 
 
-class Claim(msgspec.Struct, frozen=True):
+class AdmissionWorkload(msgspec.Struct, frozen=True):
     """A job that waits for its admission or has it."""
 
     key: str
