@@ -35,7 +35,7 @@ MOST_GONE = 500
 
 
 class GoneJob(NamedTuple):
-    """A job whose object is gone, as it was last seen. One that had not ended was stopped: somebody deleted it."""
+    """A job whose object is gone, as it was last seen. One that had not ended was stopped by deleting it."""
 
     row: JobRow
     record: Job

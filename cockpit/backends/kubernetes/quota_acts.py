@@ -12,8 +12,7 @@ from cockpit.backends.kubernetes.objects.meta import ObjectMeta
 from cockpit.backends.kubernetes.resources import QUOTA_TREES
 from cockpit.backends.kubernetes.wire.access import may
 from cockpit.backends.kubernetes.wire.answers import ApiError
-from cockpit.backends.kubernetes.writing import ObjectWriter, merge_patch, refuse
-from cockpit.errors import RequestRefused
+from cockpit.backends.kubernetes.writing import ObjectWriter, RawObject, merge_patch, refuse
 from cockpit.model.quota import QuotaTree, tree_errors
 from cockpit.model.refusal import RefusalKind
 from cockpit.model.text import visible
@@ -22,8 +21,6 @@ from cockpit.protocol import messages
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.wire.api import Api
 
-ATTEMPTS = 5
-"""How often a change is tried anew because somebody else has changed the tree meanwhile."""
 MOST_ERRORS = 1000
 
 
@@ -53,27 +50,21 @@ class QuotaActs:
 
         1. Read the tree that is there; another one's name may be a mistake that would replace all quotas.
         2. Create the tree where there is none.
-        3. Else replace its root with the version that was read. If somebody else has changed it since, begin anew.
+        3. Else replace its root.
         """
         if errors := list(tree_errors(tree)):
             refuse("\n".join(errors[:MOST_ERRORS]), RefusalKind.INVALID)
-        for _ in range(ATTEMPTS):
-            present = await self._present()  # step 1
-            if present is not None and _name(present) != tree.name:
-                message = (
-                    f"Quota tree {visible(_name(present))} is there, and a cluster has one; `cockpit quota remove` "
-                    "removes it."
-                )
-                refuse(message, RefusalKind.CONFLICT)
-            try:
-                await (self._create(tree) if present is None else self._replace(tree, present))
-            except RequestRefused as refused:
-                if refused.refusal.kind is not RefusalKind.CONFLICT:
-                    raise
-                last = refused
-            else:
-                return
-        raise last
+        present = await self._present()  # step 1
+        if present is None:
+            await self._writer.create(QUOTA_TREES, manifest_of_tree(tree))  # step 2
+            return
+        if _name(present) != tree.name:
+            message = (
+                f"Quota tree {visible(_name(present))} is there, and a cluster has one; `cockpit quota remove` "
+                "removes it."
+            )
+            refuse(message, RefusalKind.CONFLICT)
+        await self._writer.change(QUOTA_TREES, TREE_NAMESPACE, tree.name, lambda now: _new_root(tree, now))  # step 3
 
     async def remove(self) -> None:
         """Remove the tree."""
@@ -94,19 +85,12 @@ class QuotaActs:
         trees = msgspec.json.decode(body, type=_Trees).items
         return min(trees, key=lambda each: (each["metadata"]["creationTimestamp"], _name(each)), default=None)
 
-    async def _create(self, tree: QuotaTree) -> None:
-        written = await self._writer.create(QUOTA_TREES, manifest_of_tree(tree))  # step 2
-        await self._writer.until_seen(written)
 
-    async def _replace(self, tree: QuotaTree, present: dict[str, Any]) -> None:
-        present_root = (present.get("spec") or {}).get("root") or {}
-        change = merge_patch(present_root, root_of(tree, present_root))
-        if not change:
-            return
-        version = {"resourceVersion": present["metadata"]["resourceVersion"]}
-        patch = {"metadata": version, "spec": {"root": change}}
-        written = await self._writer.patch(QUOTA_TREES, TREE_NAMESPACE, tree.name, patch)  # step 3
-        await self._writer.until_seen(written)
+def _new_root(tree: QuotaTree, present: RawObject) -> dict[str, Any] | None:
+    """Return the patch that gives the present object the tree's root; None: it has it."""
+    present_root = (present.get("spec") or {}).get("root") or {}
+    change = merge_patch(present_root, root_of(tree, present_root))
+    return {"spec": {"root": change}} if change else None
 
 
 def _name(tree: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """A copy of what batch schedulers beside kube-scheduler keep: pod groups, Volcano's queues, and elastic quotas.
 
 Each change marks the jobs that it concerns: those of a gang when one of its pods or its group changes, and those of a
-queue when that opens or closes. What queues and quotas use changes all the time; it is looked at when somebody asks.
+queue when that opens or closes. What queues and quotas use changes all the time; it is looked at when a user asks.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class BatchSchedulers:
             owners[own] += count
             if not owners[own]:
                 del owners[own]
-            # Pods of one object are one job, and most gangs are such pods: then nobody else has to learn of it.
+            # Pods of one object are one job, and most gangs are such pods: then no other job changes.
             for owner in owners:
                 if owner != own:
                     self._mark(owner)

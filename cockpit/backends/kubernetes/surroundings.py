@@ -1,4 +1,4 @@
-"""What is read about one waiting job when somebody asks why it waits, and is not watched.
+"""What is read about one waiting job when a user asks why it waits, and is not watched.
 
 What the user may not read is left out: it only makes the answer shorter.
 """

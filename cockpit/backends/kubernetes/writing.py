@@ -30,7 +30,7 @@ DRY_RUN = ("dryRun", "All")
 SEEN_SECONDS = 5.0
 """Longest time to wait until a change that was made has arrived by the watches."""
 MOST_TRIES = 5
-"""How often a change is decided anew because somebody else changed the object meanwhile."""
+"""How often a change is decided anew because the object has changed meanwhile."""
 _KINDS: Mapping[int, RefusalKind] = {
     HTTPStatus.FORBIDDEN: RefusalKind.DENIED,
     HTTPStatus.NOT_FOUND: RefusalKind.NOT_FOUND,
@@ -77,7 +77,7 @@ class ObjectWriter:
     async def change(self, resource: Resource, namespace: str, name: str, decide: Decide) -> ObjectMeta | None:
         """Change an object by what it is now. Return None where `decide` does.
 
-        The patch names the version that was looked at. If somebody has changed the object since, the server refuses it,
+        The patch names the version that was looked at. If the object has changed since, the server refuses it,
         and it is decided anew.
         """
         for last in (*[False] * (MOST_TRIES - 1), True):

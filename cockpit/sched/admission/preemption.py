@@ -152,7 +152,7 @@ def _candidates(
                 only_without = not fits and (not queue.while_borrowing or above)
                 yield _Candidate(each, root, only_without, 0 if fits else 1)
         covered, rest = _fits_in_subtree(quotas, root, rest)
-        # Whoever uses quota of a subtree that covers the job takes it from the job, also in all larger subtrees.
+        # A job that uses quota of a subtree which covers the job takes it from the job, also in all larger subtrees.
         fits, below = fits or covered, root
 
 

@@ -61,7 +61,7 @@ class QuotaLeaves:
         shares = self.quotas.shares.values()
         self._by_name = {share.path.rpartition("/")[2]: share.path for share in shares}
         parents = {share.line[1] for share in shares if len(share.line) > 1}
-        # Without the root, which has all there is and borrows of nobody.
+        # Without the root, which has all there is and cannot borrow.
         self.borrowing = tuple(share for share in shares if share.path not in parents and len(share.line) > 1)
         """The leaves."""
 

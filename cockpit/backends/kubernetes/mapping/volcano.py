@@ -51,7 +51,7 @@ def volcano_queue_rows(queues: Iterable[VolcanoQueue], groups: Iterable[PodGroup
     for each in sorted(queues, key=lambda each: each.metadata.name):
         below.setdefault(parent_of(each), []).append(each)
     names = {each.metadata.name for several in below.values() for each in several}
-    # A queue whose parent is unknown is at the top; one in a circle of parents is nobody's child and is left out.
+    # A queue whose parent is unknown is at the top; those in a circle of parents are left out.
     tops = [each for parent, several in below.items() if parent not in names for each in several]
     stack = [(each, each.metadata.name, 0) for each in reversed(tops)]
     while stack:
