@@ -82,7 +82,8 @@ def answer(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iterat
             yield line(Span(f"{INDENT}runs ", MUTED), command_words(row.command, row.kind))
         case JobState.SUCCEEDED | JobState.STOPPED | JobState.ERROR | JobState.EXPIRED:
             yield line(Span(INDENT), *_times(row, panel.context))
-            yield line(Span(f"{INDENT}output ", MUTED), safe(row.output))
+            if row.output:
+                yield line(Span(f"{INDENT}output ", MUTED), safe(row.output))
         case _:
             yield _asks(row)
             yield _started(row, panel.context)

@@ -4,6 +4,7 @@ from datetime import UTC
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from cockpit.model.attempt import EndCause
 from cockpit.model.forecast import BoundMove, CameAhead, Condition, Forecast, NoBound
@@ -129,6 +130,8 @@ def test_unbound_keys_are_not_offered() -> None:
 def test_a_finished_job_shows_only_time_and_nodes() -> None:
     done = job_row(1, state=JobState.SUCCEEDED, ended_at=Millis(NOW - MINUTE), exit_code=0, end_cause=EndCause.EXIT)
     assert told(done) == ["1 job-1  succeeded.", "  ended 11:59 after 1 h 59 min on n07", "  output /data/out"]
+    # The logs of pods are in no file.
+    assert told(replace(done, output="")) == ["1 job-1  succeeded.", "  ended 11:59 after 1 h 59 min on n07"]
 
 
 def test_the_text_at_the_right_is_dropped_on_a_narrow_screen() -> None:
