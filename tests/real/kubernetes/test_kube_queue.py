@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.backends.kubernetes.quota_acts import ATTEMPTS
+from cockpit.backends.kubernetes.writing import MOST_TRIES
 from cockpit.errors import RequestRefused
 from cockpit.formats.quotatree import read_quota_tree
 from cockpit.model.capabilities import Ability
@@ -98,7 +98,7 @@ async def test_a_quota_tree_is_applied_changed_and_removed_on_the_server(
         wider = read_quota_tree("tree", json.dumps(a_tree(namespace, most=16)))
 
         async def change_labels() -> None:
-            for number in range(ATTEMPTS - 1):
+            for number in range(MOST_TRIES - 1):
                 await asyncio.to_thread(
                     cluster.admin.merge, f"{TREES}/tree", {"metadata": {"labels": {"number": str(number)}}}
                 )
@@ -106,7 +106,7 @@ async def test_a_quota_tree_is_applied_changed_and_removed_on_the_server(
         # Each of these changes can be the cause of one conflict at most, which is fewer than there are attempts.
         await asyncio.gather(change_labels(), backend.apply_quota(wider))
         served = cluster.admin.get(f"{TREES}/tree")
-        assert served["metadata"]["labels"] == {"theirs": "stays", "number": str(ATTEMPTS - 2)}
+        assert served["metadata"]["labels"] == {"theirs": "stays", "number": str(MOST_TRIES - 2)}
         assert served["spec"]["root"]["attributes"] == {"theirs": "stays"}
         assert served["spec"]["root"]["children"][0]["max"] == {"nvidia.com/gpu": 16}
         assert (await backend.queues()).admin
