@@ -8,7 +8,8 @@
    The second and third step find what is seen only in a process that cannot write to this machine's files, or through
    a value made once for many tests. `--callers-only` leaves them out, except for statements outside of
    functions: this is quicker and counts a few survivors too many.
-4. Those that survive are printed as diffs, with the share per layer, and written to mutants.json.
+4. Those that survive are printed as diffs, with the share per layer, and written to mutants.json. Of each killed one
+   the failing test is printed, or that the time ran out: on a busy machine that may say nothing about the tests.
 
 The mutations are made here because neither well-kept tool fits a seeded sample of one layer. mutmut 3.8 measures a
 whole project and has no seed; cosmic-ray 8.7 mutates the work tree itself and needs a database and a dozen packages.
@@ -23,6 +24,7 @@ import difflib
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -79,6 +81,10 @@ STORAGE_KEYWORDS: Final = frozenset(
     {"frozen", "kw_only", "slots", "order", "eq", "gc", "cache_hash", "dict", "weakref"}
 )
 """Keywords of a class, or of a call that makes one, by which only the storage and comparison of its objects change."""
+
+OUT_OF_TIME: Final = "the end of its time"
+TIMED_OUT: Final = (124, 137)
+"""The exit codes of `timeout`: after its first signal, and after KILL."""
 
 ARITHMETIC: Final[dict[type[ast.operator], type[ast.operator]]] = {ast.Add: ast.Sub, ast.Sub: ast.Add}
 
@@ -217,13 +223,22 @@ class Laboratory:
         if (checkout / ".venv").exists():
             (root / ".venv").symlink_to(checkout / ".venv")
         self._times = count(1)
+        self._output = root / ".pytest.txt"
         self._callers: dict[tuple[str, int | None], dict[str, float]] = {}
         self.failing: set[str] = set()
         """The tests that fail without a mutation."""
+        self.killed_by = ""
+        """The test that failed last, or OUT_OF_TIME."""
 
     def passes(self, tests: list[str], seconds: float, **reached: Path) -> bool:
-        """Whether the tests pass within the time."""
-        return self._run(["-x", *(f"--deselect={test}" for test in self.failing), *tests], seconds, reached) == 0
+        """Whether the tests pass within the time. If they do not, `killed_by` tells why."""
+        code = self._run(["-x", *(f"--deselect={test}" for test in self.failing), *tests], seconds, reached)
+        if code in TIMED_OUT:
+            self.killed_by = OUT_OF_TIME
+        elif code:
+            summary = re.findall(r"^(?:FAILED|ERROR) (\S+)", self._output.read_text(errors="replace"), re.MULTILINE)
+            self.killed_by = summary[0] if summary else f"pytest's exit code {code}"
+        return code == 0
 
     def _run(self, words: list[str], seconds: float, reached: dict[str, Path]) -> int:
         """Run pytest and return its exit code. INT lets late tests remove what they have made."""
@@ -233,9 +248,8 @@ class Laboratory:
         environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": ""}
         environment |= {name: str(path) for name, path in reached.items()}
         command = [*limited, sys.executable, "-m", "pytest", *options, *words]
-        return subprocess.run(
-            command, cwd=self.root, env=environment, stdout=subprocess.DEVNULL, check=False
-        ).returncode
+        with self._output.open("w") as output:  # no pipe: a process that a test left behind would hold it open
+            return subprocess.run(command, cwd=self.root, env=environment, stdout=output, check=False).returncode
 
     def learn(self, tests: list[str], chosen: list[Mutation], seconds: float) -> bool:
         """Run the tests without a mutation, learn which of them call the functions to be mutated, and which fail.
@@ -323,16 +337,21 @@ def measure(layer: str, wanted: argparse.Namespace) -> Iterator[dict[str, object
                 sys.exit(f"mutants: {' '.join(tests)} does not end without a mutation; mend this first")
         for test in sorted(laboratory.failing):
             print(f"mutants: {test} fails without a mutation and is left out", flush=True)
-        seconds = min(wanted.limit, 2 * (time.monotonic() - began) + 20)
+        seconds = min(wanted.limit, 4 * (time.monotonic() - began) + 60)
         for seed, chosen in samples.items():
-            survivors = []
+            survivors, out_of_time = [], 0
             for mutation in chosen:
                 after = stages_after_callers(mutation, in_order, callers_only=wanted.callers_only)
                 if laboratory.survives(mutation, after, seconds):
                     survivors.append(mutation)
                     print(mutation.diff((laboratory.root / mutation.file).read_bytes()), end="\n\n", flush=True)
+                else:
+                    out_of_time += laboratory.killed_by == OUT_OF_TIME
+                    where = f"{mutation.file}:{mutation.line} {mutation.operator}"
+                    print(f"{where}: killed by {laboratory.killed_by}", flush=True)
             share = 100 * len(survivors) / max(1, len(chosen))
-            print(f"{layer}: {len(survivors)} of {len(chosen)} survived ({share:.0f} %), seed {seed}", flush=True)
+            late = f", {out_of_time} killed by time alone" if out_of_time else ""
+            print(f"{layer}: {len(survivors)} of {len(chosen)} survived ({share:.0f} %), seed {seed}{late}", flush=True)
             survived = [asdict(each) for each in survivors]
             yield {"layer": layer, "seed": seed, "count": len(chosen), "survivors": survived}
 

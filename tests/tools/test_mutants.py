@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tools.mutants import CHECKOUT, LAYERS, Laboratory, Mutation, mutations, sample, stages_after_callers
+from tools.mutants import (
+    CHECKOUT,
+    LAYERS,
+    OUT_OF_TIME,
+    Laboratory,
+    Mutation,
+    mutations,
+    sample,
+    stages_after_callers,
+)
 from tools.reached import noting
 
 
@@ -107,8 +116,23 @@ def test_a_mutation_that_a_test_sees_is_killed_and_another_survives(tmp_path: Pa
     by_operator: dict[str, Mutation] = {each.operator: each for each in mutations(source, "cockpit/a.py")}
     assert laboratory.passes(stages[0], 60)
     assert not laboratory.survives(by_operator["comparison inverted"], stages, 60)
+    assert laboratory.killed_by == "test_a.py::test_it"
     assert laboratory.survives(by_operator["constant changed"], stages, 60)
     assert (project / "cockpit/a.py").read_text() == source == (tmp_path / "copy/cockpit/a.py").read_text()
+
+
+def test_a_mutation_after_which_the_tests_do_not_end_is_told_from_one_that_a_test_sees(tmp_path: Path):
+    project = tmp_path / "project"
+    (project / "cockpit").mkdir(parents=True)
+    source = "def wait(a):\n    while a:\n        pass\n"
+    (project / "cockpit/__init__.py").touch()
+    (project / "cockpit/a.py").write_text(source)
+    (project / "test_a.py").write_text("from cockpit.a import wait\ndef test_it():\n    wait(0)\n")
+    (project / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
+    laboratory = Laboratory(tmp_path / "copy", project)
+    (endless,) = mutations(source, "cockpit/a.py")
+    assert not laboratory.survives(endless, [["test_a.py"]], 10)
+    assert laboratory.killed_by == OUT_OF_TIME
 
 
 def test_the_tests_that_call_the_mutated_function_are_known_and_suffice(tmp_path: Path):

@@ -83,8 +83,8 @@ class FleetBackend(Asking, LiveBackend):
         self.members = [Member(number, *each, now) for number, each in enumerate(members, 1)]
         self._tasks = Tasks()
         self._listeners: set[asyncio.Queue[JobsDelta]] = set()
-        self._look: Announced | None = None
-        self._look_required = False
+        self._look: tuple[Announced, bool] | None = None
+        """The arguments of `announce`."""
         self._ids: RequestIds | None = None
 
     @property
@@ -203,7 +203,7 @@ class FleetBackend(Asking, LiveBackend):
 
     def announce(self, look: Announced, *, required: bool = False) -> None:
         """Call `look` with the commands of every member that runs commands."""
-        self._look, self._look_required = look, required
+        self._look = look, required
 
     @property
     def silent_members(self) -> tuple[tuple[str, str], ...]:
@@ -300,9 +300,10 @@ class FleetBackend(Asking, LiveBackend):
         if self._look is not None:
             # The user wanted to see each command first; a cluster that runs none, such as cockpit's own engine, has
             # nothing to show.
-            if self._look_required and (none := backend.capabilities.why_not(Ability.COMMANDS)):
+            look, is_required = self._look
+            if is_required and (none := backend.capabilities.why_not(Ability.COMMANDS)):
                 refuse(none)
-            backend.announce(self._look)
+            backend.announce(look)
         if self._ids is not None:
             if self._ids.required and not backend.capabilities.has(Ability.REQUEST_IDS):
                 refuse(NO_REQUEST_IDS)

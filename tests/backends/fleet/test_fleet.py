@@ -196,6 +196,38 @@ async def test_a_cluster_that_answers_again_reappears_by_itself() -> None:
     await fleet.close()
 
 
+@pytest.mark.req("UI-10", "TR-04")
+async def test_a_watched_fleet_asks_only_the_clusters_that_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member_module, "RETRY_SECONDS", 3600.0)
+    tries = 0
+
+    async def counted() -> Opened:
+        nonlocal tries
+        tries += 1
+        return await refused()
+
+    fleet = a_fleet(lab=counted)
+    async with asyncio.timeout(30), aclosing(fleet.watch_jobs()) as deltas:
+        async for _ in deltas:
+            if [row.state for row in await fleet.clusters()].count(ClusterState.CONNECTING) == 0:
+                break
+        nodes = await fleet.nodes()
+        assert {row.node.name.partition(":")[0] for row in nodes} == {"old", "new"}
+        assert tries == 1, "the user would wait for a cluster that is known not to answer"
+    await fleet.close()
+
+
+async def test_changes_are_not_stored_for_a_view_that_is_closed() -> None:
+    fleet = a_fleet()
+    async with asyncio.timeout(30), aclosing(fleet.watch_jobs()) as one, aclosing(fleet.watch_jobs()) as other:
+        await anext(one)
+        await anext(other)
+        await one.aclose()
+        assert len(fleet._listeners) == 1
+    assert not fleet._listeners
+    await fleet.close()
+
+
 async def test_an_unused_fleet_opens_no_connection() -> None:
     fleet = a_fleet(lab=never)
     await fleet.close()

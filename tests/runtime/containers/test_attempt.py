@@ -51,6 +51,14 @@ def test_only_one_process_gets_the_lock_and_a_check_does_not(attempt):
     os.close(again)
 
 
+def test_looking_for_the_holder_leaves_no_descriptor_open(attempt):
+    """The engine looks for the holders of all its containers, again and again."""
+    attempt.write("shim.json", identity_of(os.getpid()))
+    before = set(os.listdir("/proc/self/fd"))
+    assert attempt.holder_pid() == os.getpid()
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
 def test_a_process_is_identified_by_more_than_its_pid():
     sleeper = subprocess.Popen(["sleep", "60"])
     identity = identity_of(sleeper.pid)

@@ -29,9 +29,14 @@ class Tree:
         script = f"sleep 100 & echo $! >{folder}/inner; echo $$ >{folder}/outer; wait"
         self.mark = f"mark{os.getpid()}"
         self.holder = subprocess.Popen(
-            ["sh", "-c", f"sh -c '{script}' & wait"], stdout=subprocess.PIPE, start_new_session=True
+            ["sh", "-c", f"sh -c '{script}' & wait"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
         )
-        self.marked = subprocess.Popen(["sleep", "100"], env={MARK: self.mark}, start_new_session=True)
+        self.marked = subprocess.Popen(
+            ["sleep", "100"], stdin=subprocess.DEVNULL, env={MARK: self.mark}, start_new_session=True
+        )
         self.other = subprocess.Popen(["sleep", "100"], env={MARK: f"{self.mark}x"}, start_new_session=True)
         while not (folder / "outer").exists() or not (folder / "outer").read_text().strip():
             select.select([], [], [], 0.005)
@@ -72,6 +77,17 @@ def test_plain_processes_descend_from_their_holder_or_have_its_mark(tree: Tree) 
     assert found.sent(sent)
     sent.si_pid = tree.other.pid
     assert not found.sent(sent)
+
+
+def test_plain_processes_that_read_a_pipe_are_found_among_those_of_the_job(tree: Tree) -> None:
+    found = UncontainedProcesses(tree.mark, tree.holder.pid)
+    with subprocess.Popen(["sleep", "100"], stdin=subprocess.PIPE, start_new_session=True) as other:
+        assert not found.read_pipes()
+        other.kill()
+    marked = {MARK: tree.mark}
+    with subprocess.Popen(["sleep", "100"], stdin=subprocess.PIPE, env=marked, start_new_session=True) as reader:
+        assert found.read_pipes()
+        reader.kill()
 
 
 def test_plain_processes_are_killed_and_nothing_else(tree: Tree) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import subprocess
@@ -129,9 +130,11 @@ def test_a_quiet_step_does_not_say_what_failed(script: Script) -> None:
 
 
 @pytest.mark.req("LA-71")
-@pytest.mark.parametrize(("file", "code"), [("no-such", 2), ("./data", 13)])
+@pytest.mark.parametrize(("file", "code"), [("no-such", 2), ("./data", 13), ("./broken", errno.ENOEXEC)])
 def test_a_command_that_cannot_be_run_is_reported_as_slurm_does(script: Script, file: str, code: int) -> None:
     (script.folder / "data").write_text("text")
+    (script.folder / "broken").write_text("neither a program nor a script with an interpreter")
+    (script.folder / "broken").chmod(0o755)
     run = script.srun(file)
     assert run.returncode == code
     assert f"srun: error: execve(): {file}: " in run.stderr
