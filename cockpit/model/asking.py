@@ -45,7 +45,8 @@ class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
     # A MiB at a time: an answer has to fit one frame of the protocol, and a reader shows the first of it at once.
     limit: int = 1 << 20
     wait: bool = False
-    """Whether to answer only when there is something to read, or the replica has ended."""
+    """Whether to answer only when there is something to read, or the replica has ended, or the log is shorter than
+    `offset`: its file was emptied or replaced."""
     step: str = ""
     """On Slurm, the step (`0`, `1` …) that wrote the log, with `rank` as its task; empty: the batch script."""
 
@@ -58,6 +59,53 @@ class LogChunk(msgspec.Struct, frozen=True):
     """Whether the log is complete: nothing follows `data`."""
     left_out: int = 0
     """Bytes before `offset` that were not stored; `data` begins with a line that says so."""
+    size: int = 0
+    """Bytes of the whole log at that moment; 0 also from an engine that does not report it."""
+
+
+def was_emptied(chunk: LogChunk, offset: int) -> bool:
+    """Return whether this answer to a request from `offset` on shows that the log was emptied or replaced since."""
+    # Only then a request that waits gets an answer without bytes from a log that goes on.
+    return not chunk.data and not chunk.ended and chunk.size < offset
+
+
+class LogSearch(msgspec.Struct, frozen=True, kw_only=True):
+    """A search in one replica's log, which runs where the file is. One request covers a part of a large log: the
+    answer says which, and the next request goes on there. So there is progress, and who stops asking has cancelled."""
+
+    job: int
+    rank: int = 0
+    attempt: int | None = None
+    stream: LogStream = LogStream.STDOUT
+    step: str = ""
+    text: str = ""
+    """The text to look for, within one line; empty: the ends of lines, which are only counted."""
+    pattern: bool = False
+    """Whether `text` is a regular expression (PCRE, as `grep -P` reads it)."""
+    any_case: bool = True
+    """Whether capital and small ASCII letters are the same."""
+    begin: int = 0
+    """First byte at which a match may begin."""
+    end: int | None = None
+    """The byte before which a match has to begin; None: the end of the log."""
+    backward: bool = False
+    """Whether the last matches before `end` are wanted in place of the first ones from `begin` on."""
+    most: int = 1
+    """Most matches in one answer; 0: they are only counted."""
+
+
+class LogMatches(msgspec.Struct, frozen=True):
+    """The matches in a part of a log."""
+
+    found: tuple[tuple[int, int], ...]
+    """First byte and length of each match, in the order of the log."""
+    count: int
+    """Number of matches between `begin` and `end`."""
+    begin: int
+    end: int
+    """The part of the log that was searched."""
+    size: int
+    """Bytes of the whole log at that moment."""
 
 
 TerminalSize = Annotated[int, msgspec.Meta(ge=0, le=65_535)]

@@ -67,6 +67,18 @@ class LogLines:
         return shown + line[len(text) :][:1]
 
 
+LOOK_BACK: Final = 4096
+"""Bytes before a line in which the colours that apply to it may have been set."""
+
+
+def line_of_bytes(data: bytes, before: bytes = b"") -> Line:
+    """Return one line of a log; the colours that the bytes before it set apply to it, too."""
+    rendition = PLAIN
+    if b"\x1b[" in before:
+        *_, (_, rendition) = pieces(before.decode("latin-1"))
+    return _styled_line(data.removesuffix(b"\n").decode("utf-8", "backslashreplace"), rendition)[0]
+
+
 def _styled_line(line: str, rendition: Rendition) -> tuple[Line, Rendition]:
     """Return the line, and the rendition at the beginning of the next line."""
     replaced, _, shown = line.rstrip("\r").rpartition("\r")

@@ -74,6 +74,26 @@ def fitted(spans: Line, columns: int, *, right: bool = False) -> Line:
     return (blanks, *spans) if right else (*spans, blanks)
 
 
+def shifted(spans: Line, columns: int) -> Line:
+    """Return the line without its first columns; half of a wide character at the edge is a blank."""
+    kept: list[Span] = []
+    for text, role in spans:
+        if columns <= 0:
+            kept.append(Span(text, role))
+        elif (size := width(text)) <= columns:
+            columns -= size
+        else:
+            rest = text if columns else ""
+            for cluster, each in clusters(text):
+                if columns <= 0:
+                    break
+                columns -= each
+                rest = rest[len(cluster) :]
+            kept.append(Span(" " * -columns + rest, role))
+            columns = 0
+    return tuple(kept)
+
+
 def wrapped(spans: Line, columns: int) -> list[Line]:
     """Wrap the line at any character into lines of at most this width."""
     # A wide character needs two columns: with one no progress would be possible.

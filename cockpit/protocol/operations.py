@@ -278,6 +278,10 @@ class Operations:
     @operation(Right.LOOK, Style.WAITS, lambda: asking.LogRequest)
     async def logs(self, request: asking.LogRequest) -> asking.LogChunk: ...
 
+    @operation(Right.LOOK, Style.WAITS, lambda: asking.LogSearch)
+    async def search_log(self, request: asking.LogSearch) -> asking.LogMatches:
+        """Search a part of a replica's log where the file is."""
+
 
 SHELL = "shell"
 TABLE: Mapping[str, Operation] = MappingProxyType(

@@ -58,6 +58,8 @@ class Engine:
         self.version = __version__
         self.feed = JobFeed(host)
         self.requests = Requests(host.journal)
+        self.searching = asyncio.Semaphore(1)
+        """Held by the search of a log that runs."""
         self.started_at = host.clock.now()
         self.predictor: StartPredictor | None = None
         """The predictor of the last prediction; it serves again while nothing has changed."""

@@ -11,18 +11,22 @@ import errno
 import os
 import re
 import shutil
+from functools import partial
 from typing import TYPE_CHECKING
 
-from cockpit.model.asking import LogChunk, LogRequest, LogStream
+from cockpit.model.asking import LogChunk, LogMatches, LogRequest, LogStream
 from cockpit.model.ids import JobId, Millis
 from cockpit.present.log_lines import left_out_line
+from cockpit.runtime.log_search import search_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
+    from cockpit.model.asking import LogSearch
     from cockpit.model.ids import ReplicaId
     from cockpit.runtime.clock import Timekeeper
+    from cockpit.runtime.log_search import Part
 
 
 MAX_CHUNK = 1 << 20
@@ -46,7 +50,8 @@ async def read_log(path: Path, request: LogRequest, ended: Callable[[], bool]) -
         # Asked before reading: otherwise bytes written in between could be missed at the end.
         over = ended()
         chunk = _read(path, request, over=over)
-        if chunk.data or over or not request.wait:
+        # A log that is shorter than what was read of it was emptied or replaced: its reader has to begin anew.
+        if chunk.data or over or not request.wait or chunk.size < request.offset:
             return chunk
         await asyncio.sleep(LOOK_SECONDS)
 
@@ -59,7 +64,7 @@ def _read(path: Path, request: LogRequest, *, over: bool) -> LogChunk:
             # Negative: counted from the end, as it is now.
             offset = max(0, size + request.offset) if request.offset < 0 else request.offset
             if offset >= size:
-                return LogChunk(b"", offset, ended=over)
+                return LogChunk(b"", offset, ended=over, size=size)
             begin, first = _data_at(file.fileno(), offset, size)
             marker = _marker(file.fileno(), first, begin) if first < begin else b""
             most = max(0, min(request.limit, MAX_CHUNK))
@@ -68,7 +73,37 @@ def _read(path: Path, request: LogRequest, *, over: bool) -> LogChunk:
         return LogChunk(b"", 0, ended=over)
     offset = begin - len(marker)
     # The end is reported with the last bytes, or else with an empty piece.
-    return LogChunk(data, offset, ended=over and offset + len(data) >= size, left_out=max(0, offset - first))
+    ended = over and offset + len(data) >= size
+    return LogChunk(data, offset, ended, left_out=max(0, offset - first), size=size)
+
+
+async def search_log(path: Path, request: LogSearch) -> LogMatches:
+    """Search a part of a log, without what was dropped from it. A log that does not exist is empty."""
+    try:
+        with path.open("rb", buffering=0) as file:
+            return await search_file(file.fileno(), request, partial(_stored, file.fileno(), backward=request.backward))
+    except FileNotFoundError:
+        return LogMatches((), 0, 0, 0, 0)
+
+
+def _stored(fd: int, part: Part, *, backward: bool) -> Part:
+    """Return the part as far as it can be read without reading a hole, which may be much larger than the log."""
+    if backward and part.end:
+        behind, first = _data_at(fd, part.end - 1, part.size)
+        if behind >= part.end:  # the search goes on before the hole
+            return part._replace(begin=first, end=first)
+        # Holes cannot be sought backwards: from hole to hole up to the last data before the end.
+        begin = _seek(fd, part.begin, os.SEEK_DATA, part.size)
+        for _ in range(_MOST_HOLES):
+            behind = _seek(fd, _data_end(fd, begin, part.size), os.SEEK_DATA, part.size)
+            if behind >= part.end:
+                break
+            begin = behind
+        return part._replace(begin=begin)
+    begin = _seek(fd, part.begin, os.SEEK_DATA, part.size)
+    if begin >= part.end:  # the search goes on behind the hole
+        return part._replace(begin=begin, end=begin)
+    return part._replace(begin=begin, end=min(part.end, _data_end(fd, begin, part.size)))
 
 
 def left_out(path: Path) -> int:

@@ -37,6 +37,7 @@ from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
 from cockpit.protocol.pages import LIST_ROWS, PIECE_BYTES, AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over
 from cockpit.runtime.logs import first_address, left_out, log_path, log_tail, mib_of, read_log
+from cockpit.runtime.logs import search_log as search_log_file
 from cockpit.runtime.request_context import RequestContext, request_key, visible_job, wait_for_change
 from cockpit.runtime.timeline import timeline
 from cockpit.sched.explain import explain
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
     from cockpit.model.accounting import Spending
+    from cockpit.model.attempt import Attempt
+
     from cockpit.model.jobdetail import GrowthObstacle
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import Breakdown
@@ -310,20 +313,36 @@ async def logs(engine: Engine, context: RequestContext, request: asking.LogReque
         job = await visible_job(engine, context.actor, request.job)
     if job.attempt is None:
         return asking.LogChunk(b"", 0, ended=job.ended)
-    replica = ReplicaId(job.id, request.attempt or job.attempt.number, request.rank)
+    replica = _replica_of_log(job, job.attempt, request)
+    path = log_path(engine.logs, replica, request.stream)
+    return await read_log(path, request, lambda: _has_ended(engine.host.machine.state.jobs, replica))
+
+
+async def search_log(engine: Engine, context: RequestContext, request: asking.LogSearch) -> asking.LogMatches:
+    """Search a part of a replica's log."""
+    job = await visible_job(engine, context.actor, request.job)
+    if job.attempt is None:
+        return asking.LogMatches((), 0, 0, 0, 0)
+    path = log_path(engine.logs, _replica_of_log(job, job.attempt, request), request.stream)
+    # One at a time: a search uses the disk and two processors, and the next one waits for a fraction of a second.
+    async with engine.searching:
+        return await search_log_file(path, request)
+
+
+def _replica_of_log(job: Job, last: Attempt, request: asking.LogRequest | asking.LogSearch) -> ReplicaId:
+    """Return the replica whose log is meant. Refused for a replica or an attempt that the job does not have."""
+    replica = ReplicaId(job.id, request.attempt or last.number, request.rank)
     # An elastic job may have had another number of replicas in an earlier attempt.
-    attempts = {each.number: len(each.replicas) for each in (*job.earlier, job.attempt)}
-    replicas = attempts.get(replica.attempt, len(job.attempt.replicas))
-    if not 0 <= request.rank < replicas or not 1 <= replica.attempt <= job.attempt.number:
+    attempts = {each.number: len(each.replicas) for each in (*job.earlier, last)}
+    replicas = attempts.get(replica.attempt, len(last.replicas))
+    if not 0 <= request.rank < replicas or not 1 <= replica.attempt <= last.number:
         raise RequestRefused(
             Refusal(
                 RefusalKind.NOT_FOUND,
-                f"Job {job.shown_id} has replicas 0 to {replicas - 1} and attempts 1 to {job.attempt.number}.",
+                f"Job {job.shown_id} has replicas 0 to {replicas - 1} and attempts 1 to {last.number}.",
             )
         )
-
-    path = log_path(engine.logs, replica, request.stream)
-    return await read_log(path, request, lambda: _has_ended(engine.host.machine.state.jobs, replica))
+    return replica
 
 
 def _has_ended(jobs: Mapping[JobId, Job], replica: ReplicaId) -> bool:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from cockpit.errors import RequestRefused
 from cockpit.formats.snapshotfile import read_snapshot, write_snapshot
 from cockpit.model.accountchange import AddAccount, AddUser, AssociationChange, RemoveAccount
-from cockpit.model.asking import LogRequest, ShellRequest, WantedLimit
+from cockpit.model.asking import LogRequest, LogSearch, ShellRequest, WantedLimit
 from cockpit.model.capabilities import Ability
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, Millis, NodeName, job_words
@@ -187,6 +187,7 @@ class BackendContract:
             "wait": lambda: backend.wait(unknown, timeout_seconds=SOON),
             "events": lambda: backend.events(job=unknown),
             "logs": lambda: backend.logs(LogRequest(job=unknown)),
+            "search_log": lambda: backend.search_log(LogSearch(job=unknown, text="x")),
         }
         for name, ask in questions.items():
             if not printed(absent(backend, [name])):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from tempfile import TemporaryFile
 
 from msgspec.structs import replace
 
@@ -12,7 +13,16 @@ from cockpit.errors import RequestRefused
 from cockpit.formats.snapshotfile import Snapshot
 from cockpit.model.accountchange import AccountChange
 from cockpit.model.accounting import EndedJob, Spending
-from cockpit.model.asking import LogChunk, LogRequest, LogStream, ShellRequest, WantedLimit, WantedPriority
+from cockpit.model.asking import (
+    LogChunk,
+    LogMatches,
+    LogRequest,
+    LogSearch,
+    LogStream,
+    ShellRequest,
+    WantedLimit,
+    WantedPriority,
+)
 from cockpit.model.capabilities import EMBEDDED, Ability, Capabilities
 from cockpit.model.catalogue import CatalogueShown, EntryChange
 from cockpit.model.cluster import Cluster, PriorityKind, Reservation, Weights
@@ -38,6 +48,7 @@ from cockpit.model.view import (
     QueuesShown,
     WeightsSet,
 )
+from cockpit.runtime.log_search import search_file
 
 
 class MemoryBackend(Backend):
@@ -264,7 +275,15 @@ class MemoryBackend(Backend):
         log = self.log if request.stream is LogStream.STDOUT else self.errors
         start = max(len(log) + request.offset, 0) if request.offset < 0 else request.offset
         data = log[start : start + request.limit]
-        return LogChunk(data, start, start + len(data) >= len(log))
+        return LogChunk(data, start, start + len(data) >= len(log), size=len(log))
+
+    async def search_log(self, request: LogSearch) -> LogMatches:
+        self.asked.append(("search_log", request))
+        log = self.log if request.stream is LogStream.STDOUT else self.errors
+        with TemporaryFile() as file:
+            file.write(log)
+            file.flush()
+            return await search_file(file.fileno(), request)
 
     async def open_shell(self, request: ShellRequest) -> ShellSession:
         self._act("open_shell", request)

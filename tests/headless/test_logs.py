@@ -94,6 +94,28 @@ def test_a_log_that_comes_in_pieces_is_written_once_and_in_order(desk: Desk, mon
         assert desk(*words).out == LOG[:50]
 
 
+@pytest.mark.req("UI-14")
+def test_a_log_that_is_emptied_while_it_is_followed_is_read_from_its_new_beginning(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [
+        LogChunk(b"old\n", 0, ended=False, size=4),
+        LogChunk(b"", 4, ended=False, size=2),
+        LogChunk(b"n\n", 0, ended=True, size=2),
+        LogChunk(b"", 0, ended=True),
+    ]
+    offsets: list[int] = []
+
+    async def logs(request: LogRequest) -> LogChunk:
+        offsets.append(request.offset)
+        return answers.pop(0)
+
+    monkeypatch.setattr(desk.backend, "logs", logs)
+    done = desk("logs", "4715/0", "--follow")
+    assert (done.out, done.err) == (b"old\nn\n", "The log was emptied or replaced: its new text follows.\n")
+    assert offsets[:3] == [0, 4, 0]
+
+
 @pytest.mark.req("TR-05", "UI-14")
 def test_a_character_cut_in_two_at_the_end_of_a_log_is_shown_as_bytes(desk: Desk) -> None:
     desk.backend.log = "grün".encode()[:3]

@@ -170,6 +170,7 @@ ANSWERS: dict[str, Any] = {
     "events": next(iter(pieces([_RECORD]))),
     "wait": _JOB,
     "logs": asking.LogChunk(b"\x00\xff line\n", 4, ended=True),
+    "search_log": asking.LogMatches(((4, 2),), 1, 0, 5, 11),
     "submit": messages.Submitted((12, 13)),
     "request": RequestOutcome(known=True, op="submit", at=NOON, jobs=(12, 13)),
     "rules": Cluster(partitions=(Partition(name="a4", pools=("a4",), billing_weights={"cpu": 1.0}),), mutable=False),

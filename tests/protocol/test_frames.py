@@ -85,6 +85,7 @@ ANSWERS: dict[str, Any] = {
     "events": list[EventRecord],
     "wait": Job | None,
     "logs": asking.LogChunk,
+    "search_log": asking.LogMatches,
     "request": RequestOutcome,
     "submit": messages.Submitted,
     "set_weights": WeightsSet,

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from cockpit.backends.demo.fixture import Fixture
     from cockpit.engine.access import Actor
     from cockpit.engine.ports import Observer
-    from cockpit.model.asking import LogChunk, LogRequest
+    from cockpit.model.asking import LogChunk, LogMatches, LogRequest, LogSearch
     from cockpit.model.events import EventBody
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.node import Node
@@ -244,9 +244,13 @@ class DemoBackend(InProcessBackend):
             await self._bring_up(JobId(request.job))
             # The engine would wait until the file grows, but only `_bring_up` makes it grow.
             chunk = await super().logs(replace(request, wait=False))
-            if chunk.data or chunk.ended or not request.wait:
+            if chunk.data or chunk.ended or not request.wait or chunk.size < request.offset:
                 return chunk
             await asyncio.sleep(LOOK_SECONDS)
+
+    async def search_log(self, request: LogSearch) -> LogMatches:
+        await self._bring_up(JobId(request.job))
+        return await super().search_log(request)
 
     async def _bring_up(self, job: JobId) -> None:
         host = self._engine.host

@@ -37,7 +37,7 @@ from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     from cockpit.model.accounting import EndedJob
-    from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
+    from cockpit.model.asking import LogChunk, LogMatches, LogRequest, LogSearch, ShellRequest
     from cockpit.model.directives import Directive
     from cockpit.model.events import EventRecord
     from cockpit.model.job import Job
@@ -171,6 +171,10 @@ class FleetBackend(Asking, LiveBackend):
     async def logs(self, request: LogRequest) -> LogChunk:
         member, own = self._whose(request.job)
         return await (await self._there(member)).logs(replace(request, job=own))
+
+    async def search_log(self, request: LogSearch) -> LogMatches:
+        member, own = self._whose(request.job)
+        return await (await self._there(member)).search_log(replace(request, job=own))
 
     async def open_shell(self, request: ShellRequest) -> ShellSession:
         member, own = self._whose(request.job)

@@ -256,6 +256,14 @@ class KubernetesBackend(Asking, LiveBackend):
             return asking.LogChunk(b"", 0, ended=True)
         return await self._replicas.read_log(request)
 
+    async def search_log(self, request: asking.LogSearch) -> asking.LogMatches:
+        if reason := self.capabilities.why_not("search_log"):
+            refuse_absent(reason)
+        await self._row(JobId(request.job))
+        if JobId(request.job) in self._list.gone:
+            return asking.LogMatches((), 0, 0, 0, 0)
+        return await self._replicas.search_log(request)
+
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         if reason := self.capabilities.why_not(SHELL):
             refuse_absent(reason)

@@ -8,6 +8,8 @@ beyond a bound the older half of the copy is dropped.
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import tempfile
 from typing import IO, TYPE_CHECKING
 
@@ -15,27 +17,37 @@ from cockpit.backends.kubernetes.resources import PODS
 from cockpit.errors import CockpitError
 from cockpit.model.asking import LogChunk
 from cockpit.present.log_lines import left_out_line
+from cockpit.runtime.log_search import search_file
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.objects.pod import Pod
     from cockpit.backends.kubernetes.wire.api import Api
+    from cockpit.model.asking import LogMatches, LogSearch
+    from cockpit.runtime.log_search import Part
 
 SILENCE_SECONDS = 4 * 3600.0
 """Longest time without a line: a training may print nothing for hours, and the connection is checked by others."""
 FIRST_SECONDS = 2.0
 """How long a reader waits at first for the part of a running container's log that exists already."""
+COPY_BYTES = 1 << 20
+"""Bytes that are moved at a time."""
 MOST_LOGS = 8
 """Most logs that are copied at the same time; the one that was not read for longest is dropped."""
-MOST_BYTES = 64 << 20
+MOST_BYTES = 1 << 30
 """Largest copy of one log. Then its older half is dropped."""
+LEAST_BYTES, DISK_SHARE = 64 << 20, 4
+"""Size that a copy may have on any disk, and the part of the free disk (one in so many) that a larger one may take."""
 
 
 class _Copy:
-    """The copy of one container's log."""
+    """The copy of one container's log. A byte has the same offset in the file as in the log: what is dropped of the
+    beginning becomes a hole."""
 
     def __init__(self) -> None:
         self.file = _temporary()
+        self.most = max(LEAST_BYTES, min(MOST_BYTES, shutil.disk_usage(tempfile.gettempdir()).free // DISK_SHARE))
+        """Bytes that are copied at most."""
         self.first = 0
         """Offset of the first byte that is still there."""
         self.size = 0
@@ -49,7 +61,7 @@ class _Copy:
         self.file.seek(0, 2)
         self.file.write(data)
         self.size += len(data)
-        if self.size - self.first > MOST_BYTES:
+        if self.size - self.first > self.most:
             self._halve()
         self._wake()
 
@@ -62,12 +74,26 @@ class _Copy:
 
         In the place of the last of those that were dropped a line says how many they are, so that offsets stay.
         """
-        line = f"{left_out_line(self.first - start, 'kubectl logs has them')}\n".encode() if start < self.first else b""
+        line = f"{left_out_line(self.first, 'kubectl logs has them')}\n".encode() if start < self.first else b""
         at = max(start, self.first - len(line))
         skipped = max(start, self.first)
-        self.file.seek(skipped - self.first)
+        self.file.seek(skipped)
         data = line[len(line) - (skipped - at) :] + self.file.read(limit)
-        return LogChunk(data, at, ended=self.ended and at + len(data) >= self.size, left_out=at - start)
+        ended = self.ended and at + len(data) >= self.size
+        return LogChunk(data, at, ended, left_out=at if line else 0, size=self.size)
+
+    async def search(self, request: LogSearch) -> LogMatches:
+        """Search a part of what was copied."""
+        self.file.flush()
+        # Opened anew, since the program moves the file's position.
+        fd = os.open(f"/proc/self/fd/{self.file.fileno()}", os.O_RDONLY)
+        try:
+            return await search_file(fd, request, self._kept)
+        finally:
+            os.close(fd)
+
+    def _kept(self, part: Part) -> Part:
+        return part._replace(begin=max(part.begin, self.first), end=max(part.end, self.first))
 
     async def wait(self) -> None:
         """Wait for the next growth or the end."""
@@ -80,14 +106,17 @@ class _Copy:
         self.file.close()
 
     def _halve(self) -> None:
-        self.file.seek(-(MOST_BYTES // 2), 2)
-        # From the next whole line on, if there is one.
-        tail = self.file.read()
-        kept = tail.partition(b"\n")[2] or tail
+        """Drop the older half, up to the next line if one begins soon."""
+        self.file.seek(self.size - self.most // 2)
+        begin = self.file.tell()
+        newline = self.file.read(COPY_BYTES).find(b"\n")
+        self.first = begin + newline + 1
+        self.file.seek(self.first)
+        kept = _temporary()
+        kept.seek(self.first)
+        shutil.copyfileobj(self.file, kept, COPY_BYTES)
         self.file.close()
-        self.file = _temporary()
-        self.file.write(kept)
-        self.first = self.size - len(kept)
+        self.file = kept
 
     def _wake(self) -> None:
         # Wakes those who wait now; the next ones wait for an event of their own.
@@ -126,8 +155,18 @@ class PodLogs:
             self._forget(copy)
             raise copy.failure
         if start >= copy.size:
-            return LogChunk(b"", start, ended=copy.ended)
+            return LogChunk(b"", start, ended=copy.ended, size=copy.size)
         return copy.piece(start, limit)
+
+    async def search(self, pod: Pod, request: LogSearch) -> LogMatches:
+        """Search a part of the log of the pod's first container. Raises `CockpitError` where there is no log."""
+        copy = self._copy(pod, previous=False)
+        if not copy.size:
+            await self._first(copy)
+        if copy.failure is not None and not copy.size:
+            self._forget(copy)
+            raise copy.failure
+        return await copy.search(request)
 
     async def close(self) -> None:
         await self._tasks.cancel_all()

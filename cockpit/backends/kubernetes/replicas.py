@@ -44,6 +44,12 @@ class Replicas:
             return asking.LogChunk(b"", 0, ended=pod is None or pod.has_ended)
         return await self._logs.read(pod, request.offset, request.limit, wait=request.wait)
 
+    async def search_log(self, request: asking.LogSearch) -> asking.LogMatches:
+        pod = self._pod(JobId(request.job), request.rank)
+        if pod is None or request.stream is asking.LogStream.STDERR:
+            return asking.LogMatches((), 0, 0, 0, 0)
+        return await self._logs.search(pod, request)
+
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         """Open a shell in a running pod. Refused for a pod that does not run: Kubernetes has no way into it."""
         pod, job = self._pod(JobId(request.job), request.rank), self._find(JobId(request.job))

@@ -301,9 +301,15 @@ class SlurmBackend(Asking, LiveBackend):
         while True:
             known = await look_up(self._reading, JobId(request.job))
             chunk = await logs.read(self._commands, self._reading, known, request)
-            if chunk.data or chunk.ended or not request.wait:
+            if chunk.data or chunk.ended or not request.wait or chunk.size < request.offset:
                 return chunk
             await asyncio.sleep(LOOK_SECONDS)
+
+    async def search_log(self, request: asking.LogSearch) -> asking.LogMatches:
+        if reason := self.capabilities.why_not("search_log"):
+            refuse_absent(reason)
+        known = await look_up(self._reading, JobId(request.job))
+        return await logs.search(self._commands, self._reading, known, request)
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         """Open a shell in a running job; for a job held without its allocation, in a new job that replaces it."""

@@ -15,11 +15,12 @@ from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.calls import Commands, Garbled
 from cockpit.errors import CockpitError, RequestRefused
-from cockpit.model.asking import LogChunk, LogRequest, LogStream
+from cockpit.model.asking import LogChunk, LogMatches, LogRequest, LogSearch, LogStream
 from cockpit.model.ids import JobId
 from cockpit.model.job import ENDED
 from cockpit.model.jobdetail import StepRow
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.runtime.log_search import matches_of, part_of, refused_search, search_command
 
 TAIL_BYTES = 4096
 TAIL_LINES = 12
@@ -30,30 +31,58 @@ _HOST = re.compile(r"%\d*N")
 async def read(commands: Commands, reading: Reading, known: LookedUpJob, request: LogRequest) -> LogChunk:
     """Return a piece of the file. A file that does not exist yet counts as empty.
 
-    Raises `RequestRefused` for the output of an ended job whose file is unknown and cannot be guessed.
+    Raises what `_file` raises.
     """
     ended = known.job.state in ENDED
-    # A job that has not started has written nothing, and patterns such as %N have no value yet.
-    if known.job.attempt is None:
-        return LogChunk(b"", 0, ended=ended)
-    path = await _path(reading, known, request)
-    # The size first: it shows without transfer whether there is anything new.
-    size = await _size(commands, path) if path else None
-    if size is None:
-        # The path was guessed from a default: that no file is there does not mean that the job wrote nothing.
-        if path and ended and not request.step and outputs.OUT not in await _files(reading, known):
-            message = (
-                f"Slurm no longer reports into which file job {slurm_id(known.job.id)} wrote its output, and there is "
-                f"no {path}."
-            )
-            raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, message))
+    path, size = await _file(commands, reading, known, request)
+    if not path:
         return LogChunk(b"", 0, ended=ended)
     # a negative offset counts from the end
     start = max(0, size + request.offset) if request.offset < 0 else request.offset
     if start >= size:
-        return LogChunk(b"", start, ended=ended)
+        return LogChunk(b"", start, ended=ended, size=size)
     data = await _piece(commands, path, start, min(request.limit, size - start))
-    return LogChunk(data, start, ended=ended and start + len(data) >= size)
+    return LogChunk(data, start, ended=ended and start + len(data) >= size, size=size)
+
+
+async def search(commands: Commands, reading: Reading, known: LookedUpJob, request: LogSearch) -> LogMatches:
+    """Search a part of the file by programs of the machine that has it."""
+    path, size = await _file(commands, reading, known, request)
+    part = part_of(request, size)
+    if part.begin >= part.end:
+        return LogMatches((), 0, *part)
+    printed = await commands.run(search_command(path, request, part), seconds=SECONDS)
+    if printed.code != 0 or printed.stderr:
+        raise refused_search(request, printed.stderr or f"exit code {printed.code}")
+    try:
+        return matches_of(request, part, printed.stdout)
+    except ValueError:
+        raise Garbled("grep", f"{printed.stdout[:20]!r} says not where a match is") from None
+
+
+async def _file(
+    commands: Commands, reading: Reading, known: LookedUpJob, request: LogRequest | LogSearch
+) -> tuple[str, int]:
+    """Return the path of the requested output and its size in bytes; an empty path if nothing was written yet.
+
+    Raises `RequestRefused` for the output of an ended job whose file is unknown and cannot be guessed.
+    """
+    # A job that has not started has written nothing, and patterns such as %N have no value yet.
+    if known.job.attempt is None:
+        return "", 0
+    path = await _path(reading, known, request)
+    # The size first: it shows without transfer whether there is anything new.
+    size = await _size(commands, path) if path else None
+    if size is not None:
+        return path, size
+    # The path was guessed from a default: that no file is there does not mean that the job wrote nothing.
+    if path and known.job.state in ENDED and not request.step and outputs.OUT not in await _files(reading, known):
+        message = (
+            f"Slurm no longer reports into which file job {slurm_id(known.job.id)} wrote its output, and there is "
+            f"no {path}."
+        )
+        raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, message))
+    return "", 0
 
 
 async def tail(commands: Commands, reading: Reading, known: LookedUpJob) -> str:
@@ -91,7 +120,7 @@ async def with_outputs(reading: Reading, known: LookedUpJob, steps: Iterable[Ste
     return tuple([replace(each, output=await _step_path(reading, known, each, None)) for each in steps])
 
 
-async def _path(reading: Reading, known: LookedUpJob, request: LogRequest) -> str:
+async def _path(reading: Reading, known: LookedUpJob, request: LogRequest | LogSearch) -> str:
     """Return the path of the requested output: of a step, else of the job."""
     if request.step:
         _, steps = await reading.sacct.accounted(slurm_id(known.job.id))

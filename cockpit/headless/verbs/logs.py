@@ -10,7 +10,7 @@ from cockpit.headless.arguments import UsageError, Verb, count, reference
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
 from cockpit.headless.streams import Streams
-from cockpit.model.asking import LogRequest, LogStream
+from cockpit.model.asking import LogRequest, LogStream, was_emptied
 from cockpit.model.capabilities import Ability
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
@@ -126,6 +126,10 @@ async def copy_from(call: Call, request: LogRequest, offset: int) -> None:
     while True:
         chunk = await call.backend.logs(msgspec.structs.replace(request, offset=offset, wait=call.args.follow))
         writer.write(chunk.data)
+        if was_emptied(chunk, offset):
+            call.streams.say("The log was emptied or replaced: its new text follows.")
+            offset = 0
+            continue
         offset = chunk.offset + len(chunk.data)
         # Without `--follow`, an empty piece is the present end.
         if chunk.ended or not (chunk.data or call.args.follow):

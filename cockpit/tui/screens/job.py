@@ -10,7 +10,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from cockpit.errors import CockpitError
-from cockpit.model.asking import LogStream
+from cockpit.model.asking import LogStream, was_emptied
 from cockpit.present.frame import Key, key_at, key_row, view_at, view_row
 from cockpit.present.job.tabs import TABS, head_line, tab_lines
 from cockpit.present.safe import safe
@@ -175,7 +175,11 @@ class JobPage(Closable[None]):
             while not ended:
                 # Long polling: the answer comes once there is more, so that nothing is asked while the job prints
                 # nothing.
-                chunk = await self.app.backend.logs(self._log.request(wait=True))
+                request = self._log.request(wait=True)
+                chunk = await self.app.backend.logs(request)
+                if was_emptied(chunk, request.offset):
+                    self._log.begin()
+                    continue
                 self._log.take(chunk, self.app.state.now())
                 self._show_log()
                 ended = chunk.ended

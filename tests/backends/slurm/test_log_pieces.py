@@ -15,7 +15,7 @@ from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Printed
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.errors import RequestRefused
-from cockpit.model.asking import LogRequest
+from cockpit.model.asking import LogRequest, LogSearch
 from cockpit.model.ids import JobId
 from cockpit.runtime.clock import VirtualClock
 
@@ -62,6 +62,24 @@ async def test_pieces_are_the_files_own_bytes(cluster: tuple[SlurmBackend, JobId
         assert not chunk.ended, "the job still runs"
     beyond = await backend.logs(LogRequest(job=job, offset=len(written)))
     assert (beyond.offset, beyond.data) == (len(written), b"")
+
+
+@pytest.mark.req("UI-14", "TR-06")
+async def test_a_file_is_searched_where_it_is(cluster: tuple[SlurmBackend, JobId, Path]) -> None:
+    backend, job, file = cluster
+    assert (await backend.search_log(LogSearch(job=job, text="x"))).size == 0, "there is no file yet"
+    written = b"".join(b"step %d\n" % number for number in range(5000)) + b"it's $(here) \"\\n\n"
+    file.write_bytes(written)
+    for text in ("STEP 4999", "it's $(here) \"\\"):
+        (match,) = (await backend.search_log(LogSearch(job=job, text=text))).found
+        assert match == (written.lower().index(text.lower().encode()), len(text))
+    last = await backend.search_log(LogSearch(job=job, text="step 4", backward=True, end=written.index(b"step 4998")))
+    assert last.found == ((written.index(b"step 4997"), 6),)
+    counted = await backend.search_log(LogSearch(job=job, text="p .$", pattern=True, most=0))
+    assert (counted.count, counted.begin, counted.end) == (10, 0, len(written))
+    assert (await backend.search_log(LogSearch(job=job))).count == 5001
+    with pytest.raises(RequestRefused, match=r"The pattern '\[' cannot be searched: grep: "):
+        await backend.search_log(LogSearch(job=job, text="[", pattern=True))
 
 
 @pytest.mark.req("SL-10")

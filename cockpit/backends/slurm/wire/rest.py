@@ -63,7 +63,7 @@ class RestCommands:
     def absent(self) -> Mapping[str, str]:
         """What slurmrestd lacks; for what depends on the version of its API, once this is known."""
         lacking = absent_in(self._version)
-        return lacking if self._files is not None else {**lacking, "logs": NO_FILES}
+        return lacking if self._files is not None else {**lacking, "logs": NO_FILES, "search_log": NO_FILES}
 
     @property
     def database_programs(self) -> Collection[str]:
