@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import zlib
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VERSION = "v1.36.3"
+AGGREGATED, FIRST_AGGREGATED = "APIGroupDiscoveryList", 27
+"""What a server answers that tells all its kinds at once, and its first minor version."""
 FIRST_VERSION = 1000
 TOO_OLD = "The resourceVersion for the provided watch is too old."
 TOKEN_TOO_OLD = "The provided continue parameter is too old to display a consistent list result."
@@ -81,6 +84,8 @@ class FakeApi:
         self.rules: list[Object] = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
         """What the user may do, in every namespace."""
         self.version = VERSION
+        self.stale: tuple[str, ...] = ()
+        """Paths of groups of an extension server that does not answer: what it serves is left out."""
         self.unknown: tuple[str, ...] = ()
         self.address = ""
         self._objects: dict[Key, Object] = {}
@@ -110,7 +115,8 @@ class FakeApi:
     # ── what a healthy server does not do ────────────────────────────────────────────────────────────────────────────
 
     def answer_next(self, request: str, reply: Reply) -> None:
-        """Give this answer to the next request that begins so, such as `GET /api/v1/pods`."""
+        """Give this answer to the next request that begins so, such as `GET /api/v1/pods`, or with a space behind it
+        that is this one."""
         self.replies.append((request, reply))
 
     def stall(self) -> None:
@@ -191,12 +197,14 @@ class FakeApi:
         words = f"{request.method} {request.path_qs}"
         self.requests.append(words)
         for number, (beginning, reply) in enumerate(self.replies):
-            if words.startswith(beginning):
+            if f"{words} ".startswith(beginning):
                 del self.replies[number]
                 return await _send(request, reply)
         path = unquote(request.path)
         if path == "/version":
             return web.json_response({"gitVersion": self.version})
+        if path == "/apis":
+            return self._groups(request)
         if path.count("/") == (2 if path.startswith("/api/") else 3) and not _is_collection(path):
             return self._group(path)
         if path.endswith("/selfsubjectrulesreviews"):
@@ -229,6 +237,30 @@ class FakeApi:
                 holder = holder.get(name, {})
             holder.pop(last, None)
         return content
+
+    def _groups(self, request: web.Request) -> web.Response:
+        """All kinds in one answer (aggregated discovery), or only the groups, as a server before 1.27 tells them."""
+        served = [path.removeprefix("/apis/").split("/") for path in self.kinds if path.startswith("/apis/")]
+        if int(self.version.split(".")[1]) < FIRST_AGGREGATED or AGGREGATED not in request.headers["Accept"]:
+            names = [{"name": group, "versions": [{"version": version}]} for group, version in served]
+            return web.json_response({"kind": "APIGroupList", "groups": names})
+        items = [
+            {"metadata": {"name": group}, "versions": [self._version_of_group(group, version)]}
+            for group, version in served
+        ]
+        body = json.dumps({"kind": AGGREGATED, "items": items}).encode()
+        tag = f'"{zlib.crc32(body):08X}"'
+        if request.headers.get("If-None-Match") == tag:
+            return web.Response(status=304, headers={"ETag": tag})
+        return web.Response(body=body, headers={"ETag": tag})
+
+    def _version_of_group(self, group: str, version: str) -> Object:
+        path = f"/apis/{group}/{version}"
+        if path in self.stale:
+            return {"version": version, "freshness": "Stale"}
+        names = [_served(name)["name"] for name in self.kinds[path]]
+        resources = [{"resource": name} for name in names if "/" not in name]
+        return {"version": version, "freshness": "Current", "resources": resources}
 
     def _group(self, path: str) -> web.Response:
         """The kinds of one version of an API group."""

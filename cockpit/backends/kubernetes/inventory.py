@@ -7,11 +7,11 @@ an object marks its job; `take_changes` then puts only the marked jobs together 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from cockpit.backends.kubernetes.copies import Copies, Reading
 from cockpit.backends.kubernetes.devices import Devices
 from cockpit.backends.kubernetes.kube_queue import TREE_NAMESPACE, KubeQueues
 from cockpit.backends.kubernetes.kueue_copy import KueueCopy
@@ -48,9 +48,7 @@ from cockpit.backends.kubernetes.resources import (
 )
 from cockpit.backends.kubernetes.schedulers import BatchSchedulers
 from cockpit.backends.kubernetes.wire.access import visible_namespaces
-from cockpit.backends.kubernetes.wire.discovery import served_among
-from cockpit.backends.kubernetes.wire.reflector import Pace, Reflector
-from cockpit.runtime.tasks import Tasks
+from cockpit.backends.kubernetes.wire.served_kinds import ServedKinds
 
 if TYPE_CHECKING:
     from random import Random
@@ -81,9 +79,8 @@ class Inventory:
         """A sentence about the namespaces that are not read although the user has named none; empty: all are read."""
         self.moved: Callable[[], None] = lambda: None
         """Called when `synced`, `trouble` or `absent` may have changed."""
-        self._pace = Pace(asyncio.Semaphore(1), random)
-        self._tasks = Tasks()
-        self._reflectors: list[Reflector[Any]] = []
+        self._kinds = ServedKinds(api, (*WORKLOADS, *QUEUES, *KUBE_QUEUE_KINDS, *BATCH_SCHEDULING, *DEVICES))
+        self._copies = Copies(api, random, self._has_moved)
         self.namespaces: tuple[str, ...] = ()
         """The namespaces that are read; one empty name: all."""
         self.served: frozenset[Resource] = frozenset()
@@ -123,35 +120,47 @@ class Inventory:
         """Find out what there is to read, and start to read it. Raises `CockpitError` where the server does not answer.
 
         1. Which namespaces the user may see, by the right to list pods, unless the user names some.
-        2. Which kinds of jobs the cluster serves.
+        2. Which kinds of objects the cluster serves.
         3. One reflector for each kind and namespace; nodes belong to no namespace.
         """
         if self._named:
             self.namespaces = self._named
         else:
             self.namespaces, self.unseen = await visible_namespaces(self._api, self._namespace, PODS)  # step 1
-        self.served = await served_among(self._api, WORKLOADS)  # step 2
+        await self._kinds.look()  # step 2
+        self._follow()  # step 3
+
+    async def look_for_kinds(self) -> None:
+        """Ask which kinds the cluster serves now, and read these. Raises `CockpitError` without an answer."""
+        if await self._kinds.look():
+            self._follow()
+            # Whether a job is in a queue follows from the kinds that are served, too.
+            self._marked |= self._workloads.keys() | self._pods.keys()
+            self._has_moved()
+
+    def _follow(self) -> None:
+        self.served = self._kinds.among(WORKLOADS)
+        self.queue_kinds = self._kinds.among((*QUEUES, *KUBE_QUEUE_KINDS, *BATCH_SCHEDULING))
         self._watched = frozenset((each.group, each.kind) for each in (*self.served, NODES))
-        for resource in (each for each in WORKLOADS if each in self.served):  # step 3
-            for namespace in self.namespaces:
-                self._reflect(resource, Workload, partial(self._workload_changed, resource), namespace)
-        for namespace in self.namespaces:
-            self._reflect(PODS, Pod, self._pod_changed, namespace)
-        self._reflect(NODES, KubeNode, self._node_changed, "")
-        of_kueue = await served_among(self._api, QUEUES)
-        for resource in of_kueue:
-            self._reflect_queues(resource)
-        self.queue_kinds = await served_among(self._api, KUBE_QUEUE_KINDS)
-        self._reflect_kube_queue()
-        of_others = await served_among(self._api, BATCH_SCHEDULING)
-        self.queue_kinds |= of_kueue | of_others
-        for resource in of_others:
-            struct, changed = self.schedulers.reader(resource)
-            for namespace in self.namespaces if resource.namespaced else ("",):
-                self._reflect(resource, struct, changed, namespace)
-        for resource in await served_among(self._api, DEVICES):
-            for namespace in self.namespaces if resource.namespaced else ("",):
-                self._reflect(resource, *self.devices.reflected(resource), namespace)
+        self._copies.follow(self._readings())
+
+    def _readings(self) -> Iterator[Reading]:
+        """Yield what is read of the kinds that are served."""
+        for resource in (each for each in WORKLOADS if each in self.served):
+            yield from self._reading(resource, Workload, partial(self._workload_changed, resource))
+        yield from self._reading(PODS, Pod, self._pod_changed)
+        yield from self._reading(NODES, KubeNode, self._node_changed)
+        for resource in (each for each in QUEUES if each in self.queue_kinds):
+            yield from self._reading(resource, *self._queue_reader(resource))
+        yield from self._kube_queue_readings()
+        for resource in (each for each in BATCH_SCHEDULING if each in self.queue_kinds):
+            yield from self._reading(resource, *self.schedulers.reader(resource))
+        for resource in sorted(self._kinds.among(DEVICES)):
+            yield from self._reading(resource, *self.devices.reflected(resource))
+
+    def _reading(self, resource: Resource, kind: type, changed: Callable[..., None]) -> Iterator[Reading]:
+        for namespace in self.namespaces if resource.namespaced else ("",):
+            yield Reading(resource, kind, changed, namespace)
 
     @property
     def cards(self) -> ClusterCards:
@@ -166,17 +175,17 @@ class Inventory:
     @property
     def synced(self) -> bool:
         """Whether everything has been listed once."""
-        return bool(self._reflectors) and all(each.synced for each in self._reflectors) and self._owners.settled
+        return self._copies.synced and self._owners.settled
 
     @property
     def trouble(self) -> CockpitError | None:
         """Why the copy is old at present; None: it is not."""
-        return next((each.trouble for each in self._reflectors if each.trouble is not None), None)
+        return self._copies.trouble
 
     @property
     def absent(self) -> dict[Resource, str]:
         """Why objects of a kind are not there for this user, in the server's words."""
-        return {each.resource: each.absent.message for each in self._reflectors if each.absent is not None}
+        return self._copies.absent
 
     @property
     def takes_jobs_of(self) -> Callable[[str], bool] | None:
@@ -193,7 +202,7 @@ class Inventory:
 
     async def stop(self) -> None:
         await self._owners.stop()
-        await self._tasks.cancel_all()
+        await self._copies.stop()
 
     @property
     def has_changes(self) -> bool:
@@ -286,8 +295,8 @@ class Inventory:
         else:
             self._without_cards.pop(pod.metadata.uid, None)
 
-    def _reflect_queues(self, resource: Resource) -> None:
-        """Read a kind of the queue manager."""
+    def _queue_reader(self, resource: Resource) -> tuple[type, Callable[..., None]]:
+        """Return how a kind of Kueue is decoded, and what is called with each change."""
         struct, keep = self.kueue.reader(resource.kind)
 
         def changed(old: KueueWorkload | None, new: KueueWorkload | None) -> None:
@@ -295,22 +304,19 @@ class Inventory:
             if resource.kind == KUEUE_WORKLOADS.kind:
                 self._queued_changed(old, new)
 
-        for namespace in self.namespaces if resource.namespaced else ("",):
-            self._reflect(resource, struct, changed, namespace)
+        return struct, changed
 
-    def _reflect_kube_queue(self) -> None:
-        """Read the kinds of KubeQueue that are served. A quota tree counts in one namespace only."""
+    def _kube_queue_readings(self) -> Iterator[Reading]:
+        """Yield what is read of KubeQueue. A quota tree counts in one namespace only."""
         own, kinds = self.kube_queue, self.queue_kinds
-        for namespace in self.namespaces:
-            if QUEUE_UNITS in kinds:
-                self._reflect(QUEUE_UNITS, QueueUnit, own.unit_changed, namespace)
-            if KUBE_QUEUES in kinds:
-                self._reflect(KUBE_QUEUES, KubeQueue, partial(own.keep, own.queues), namespace)
+        if QUEUE_UNITS in kinds:
+            yield from self._reading(QUEUE_UNITS, QueueUnit, own.unit_changed)
+        if KUBE_QUEUES in kinds:
+            yield from self._reading(KUBE_QUEUES, KubeQueue, partial(own.keep, own.queues))
         if QUOTA_TREES in kinds:
-            self._reflect(QUOTA_TREES, ElasticQuotaTree, partial(own.keep, own.trees), TREE_NAMESPACE)
+            yield Reading(QUOTA_TREES, ElasticQuotaTree, partial(own.keep, own.trees), TREE_NAMESPACE)
         elif KUBE_QUEUES in kinds:
-            for namespace in self.namespaces:
-                self._reflect(RESOURCE_QUOTAS, ResourceQuota, partial(own.keep, own.quotas), namespace)
+            yield from self._reading(RESOURCE_QUOTAS, ResourceQuota, partial(own.keep, own.quotas))
 
     def _turn(self, uid: str, meta: ObjectMeta) -> QueueTurn | None:
         """Return the job's turn in a queue of KubeQueue; None: it is in none."""
@@ -335,19 +341,6 @@ class Inventory:
     def _with_schedulers(self, job: KubeJob) -> KubeJob:
         job.batch = self.schedulers.of(job)
         return job
-
-    def _reflect(self, resource: Resource, kind: type, changed: Callable[..., None], namespace: str) -> None:
-        each = Reflector(
-            self._api,
-            resource,
-            kind,
-            changed=changed,
-            pace=self._pace,
-            namespace=namespace,
-            moved=self._has_moved,
-        )
-        self._reflectors.append(each)
-        self._tasks.start(each.run(), f"the watch of {resource.shown}")
 
     def _job_uid(self, meta: ObjectMeta) -> str:
         """Return the uid of the topmost object that this one belongs to; its own where it belongs to none."""

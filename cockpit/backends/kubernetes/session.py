@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COALESCE_SECONDS = 0.15
 """How long changes are collected before they are shown: some six times a second, however many there are."""
 CHECK_SECONDS = 10.0
-"""How often a server is asked for a sign of life while nothing changes."""
+"""How often a server is asked for a sign of life, and for the kinds of objects that it serves."""
 RECHECK_SECONDS = 2.0
 """How often a server is asked that did not answer."""
 FIRST_LIST_SECONDS = 60.0
@@ -72,7 +72,6 @@ class Session:
         """Why the server gave the last check no answer; None: it did."""
         self._starting = asyncio.Lock()
         self.started = False
-        """Whether what the cluster serves is known."""
         """Whether what the cluster serves is known."""
         self._tasks = Tasks()
         inventory.moved = self._judge
@@ -123,11 +122,17 @@ class Session:
         await self._api.close()
 
     async def _check(self) -> None:
-        """Ask for a sign of life again and again: a server that has gone away ends no watch."""
+        """Ask for a sign of life again and again: a server that has gone away ends no watch.
+
+        Which kinds it serves is as cheap to ask as anything else.
+        """
         while True:
             await asyncio.sleep(CHECK_SECONDS if self._unanswered is None else RECHECK_SECONDS)
             try:
-                self.server_version = await _version(self._api)
+                if self._unanswered is not None:
+                    # What answers now may be a newer server.
+                    self.server_version = await _version(self._api)
+                await self._inventory.look_for_kinds()
             except CockpitError as error:
                 self._unanswered = error
             else:

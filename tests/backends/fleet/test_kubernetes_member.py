@@ -133,7 +133,7 @@ async def test_what_one_kind_of_cluster_lacks_is_said_of_its_jobs_alone(fleet: F
 async def test_a_kubernetes_cluster_that_goes_away_takes_no_other_with_it(fleet: FleetBackend, server: FakeApi) -> None:
     async with asyncio.timeout(LONGEST), aclosing(fleet.watch_jobs()) as watch:
         await every_member(watch)
-        server.answer_next("GET /version", Reply.failure(500, "InternalError", "etcdserver: no leader"))
+        server.answer_next("GET /apis ", Reply.failure(500, "InternalError", "etcdserver: no leader"))
         while not fleet.silent_members:
             await anext(watch)
         assert [name for name, _ in fleet.silent_members] == ["prod"]

@@ -128,7 +128,7 @@ async def test_a_server_that_goes_away_makes_the_list_stale_and_its_return_ends_
 ) -> None:
     server.create(JOBS, a_job())
     assert [row.name for row in await backend.jobs()] == ["train"]
-    server.answer_next("GET /version", Reply.failure(500, "InternalError", "etcdserver: no leader"))
+    server.answer_next("GET /apis ", Reply.failure(500, "InternalError", "etcdserver: no leader"))
     phases: list[Phase] = []
     async with aclosing(backend.connections()) as states, asyncio.timeout(LONGEST):
         async for state in states:
@@ -154,7 +154,7 @@ async def until_state(backend: KubernetesBackend, phase: Phase, reason: str = ""
 
 def refuse_checks(server: FakeApi, reply: Reply, times: int = 1000) -> None:
     for _ in range(times):
-        server.answer_next("GET /version", reply)
+        server.answer_next("GET /apis ", reply)
 
 
 @pytest.mark.req("TR-04")

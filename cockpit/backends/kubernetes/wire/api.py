@@ -52,6 +52,16 @@ class ApiRequest(NamedTuple):
     accept: str = JSON
     silence_seconds: float | None = None
     """Of an answer without end: longest time without a byte; None: the whole answer has `REQUEST_SECONDS`."""
+    known_tag: str = ""
+    """The ETag of an answer that is known already, which the server need not repeat."""
+
+
+class TaggedAnswer(NamedTuple):
+    """An answer that the server tells from later ones."""
+
+    body: bytes
+    tag: str
+    """Its ETag; empty: the server gave none."""
 
 
 class Api:
@@ -72,6 +82,14 @@ class Api:
     async def get(self, path: str, query: Query = (), *, accept: str = JSON) -> bytes:
         """Return the body of an answer to GET."""
         return await self._body(ApiRequest("GET", path, query, accept=accept))
+
+    async def get_unless(self, known_tag: str, path: str, *, accept: str) -> TaggedAnswer | None:
+        """Return an answer to GET with its ETag; None: it is still the one with this tag."""
+        response = await self._response(ApiRequest("GET", path, accept=accept, known_tag=known_tag))
+        if response.status == HTTPStatus.NOT_MODIFIED:
+            response.close()
+            return None
+        return TaggedAnswer(await self._whole(response), response.headers.get("ETag", ""))
 
     async def send(
         self, method: str, path: str, body: bytes | None = None, query: Query = (), *, content: str = JSON
@@ -154,9 +172,11 @@ class Api:
             raise self._silent(error) from error
 
     async def _body(self, request: ApiRequest) -> bytes:
+        return await self._whole(await self._response(request))
+
+    async def _whole(self, response: ClientResponse) -> bytes:
         from aiohttp import ClientError
 
-        response = await self._response(request)
         try:
             return bytes(await response.read())
         except (TimeoutError, ClientError, OSError) as error:
@@ -200,6 +220,8 @@ class Api:
         if request.body is not None:
             headers["Content-Type"] = request.content
             more["data"] = request.body
+        if request.known_tag:
+            headers["If-None-Match"] = request.known_tag
         silence = request.silence_seconds
         limits = ClientTimeout(
             total=REQUEST_SECONDS if silence is None else None, sock_connect=CONNECT_SECONDS, sock_read=silence

@@ -133,6 +133,18 @@ class Reflector(Generic[T]):
             except CockpitError as error:
                 await self._pause(error)
 
+    def take_over(self, other: Reflector[T]) -> None:
+        """Begin with the objects of another reflector, which read them in another version of the kind's API."""
+        self.objects = other.objects
+        self.synced = other.synced
+        for each in self.objects.values():
+            self._changed(each, each)
+
+    def forget(self) -> None:
+        """Treat all objects as gone."""
+        for uid in list(self.objects):
+            self._remove(uid)
+
     async def _list(self) -> None:
         """Replace the copy by a new list (step 1)."""
         listed: set[str] = set()
@@ -222,8 +234,7 @@ class Reflector(Generic[T]):
             if self.objects and self._refusals < REFUSALS:
                 await self._pause(error)
                 return
-            for uid in list(self.objects):
-                self._remove(uid)
+            self.forget()
             self._version = ""
             self._state(synced=True, absent=error)
             await asyncio.sleep(ABSENT_PAUSE_SECONDS)
