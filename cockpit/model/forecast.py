@@ -47,6 +47,8 @@ class NoBound(StrEnum):
     """The scheduler reserves nothing for it yet."""
     NOTHING_RESERVED = "nothing_reserved"
     """The cluster's scheduler reserves nothing for any job: what fits first is placed (kube-scheduler)."""
+    ADMISSION_CHECKS = "admission_checks"
+    """Once it has its quota, checks of other controllers come before its start."""
     NO_TIME_LIMIT = "no_time_limit"
     """Jobs of which no end is known have what it waits for, so that no start is known either."""
 

@@ -114,13 +114,16 @@ def failure_lines(outlook: Outlook) -> Iterator[Line]:
 
 def own_plan_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     """Yield `by cockpit's own plan, if jobs run as long as usual: about 14:20 (in 25 min)`, beside the other
-    scheduler's start; no line where cockpit is the scheduler or plans no start, and for a job that only cockpit knows.
-    The plan is no bound there, as the other scheduler's rules decide."""
+    scheduler's start, with the range of likely starts. No line where cockpit is the scheduler or plans no start, nor
+    for a job that only cockpit knows."""
     at = outlook.forecast.likely_at
     if not outlook.scheduler or not outlook.job or at is None:
         return
     about = f"about {clock(at, context.now, context.zone)} ({until(outlook.forecast, context)})"
-    yield line(Span(f"{INDENT}by cockpit's own plan, if jobs run as long as usual: ", MUTED), about)
+    # A bound of this plan would be none: the other scheduler's rules decide.
+    spread = spread_words(outlook.forecast, context) if outlook.forecast.latest_at is None else None
+    words = about if spread is None else f"{about}, {' '.join(spread)}"
+    yield line(Span(f"{INDENT}by cockpit's own plan, if jobs run as long as usual: ", MUTED), words)
 
 
 def after_lines(outlook: Outlook, context: Context) -> Iterator[Line]:

@@ -2,43 +2,47 @@
 
 1. Kueue's reason stands at the workload; it says nothing of who uses a quota.
 2. The position comes from the visibility API where it is served and allowed, else from priority and age.
-3. Who uses the quota, and the likely admission, come from the core's copy of Kueue's rules. Fair sharing orders jobs by
-   what their queues borrow, which this copy does not know: then nothing is predicted.
+3. Who uses the quota, and the likely start, come from the core's copy of Kueue's rules and from the nodes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.backends.kubernetes.mapping.kueue_admission import KueueObjects, admission_state
+from cockpit.backends.kubernetes.mapping.kueue import KUEUE
+from cockpit.backends.kubernetes.mapping.kueue_admission import KueueObjects
+from cockpit.backends.kubernetes.mapping.kueue_prediction import QueuePrediction
 from cockpit.backends.kubernetes.mapping.kueue_shortage import holders, predicted_reason, quotas_in_use
-from cockpit.backends.kubernetes.mapping.planning import job_record
+from cockpit.backends.kubernetes.mapping.kueue_starts import QueuedJob, QueueTimes
+from cockpit.backends.kubernetes.mapping.kueue_submission import new_workload, refusal
+from cockpit.backends.kubernetes.mapping.quota_answer import holding_job
 from cockpit.backends.kubernetes.objects.kueue import PendingWorkloads
+from cockpit.backends.planning_mirror import kept_seconds
 from cockpit.errors import CockpitError
-from cockpit.model.forecast import AwaitedJob, Forecast, HoldingJob, NoBound, Outlook
+from cockpit.model.forecast import Forecast, Outlook
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import ENDED
 from cockpit.model.pod_reasons import QueueWaits
 from cockpit.model.reasons import Explanation
-from cockpit.model.spec import NO_LIMIT_SECONDS
-from cockpit.sched.admission.forecast import Admission, AdmissionState, predict_admissions
-from cockpit.sched.admission.workloads import AdmissionWorkload, Preempts, Verdict
-from cockpit.sched.forecast.history import history_of
-from cockpit.sched.forecast.runtime_predictors import MeanRuntimePredictor
+from cockpit.sched.admission.workloads import Verdict
+from cockpit.sched.forecast.predict import HYPOTHETICAL
 
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.job_list import JobList
     from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+    from cockpit.backends.kubernetes.mapping.planning import ClusterLists
+    from cockpit.backends.kubernetes.mapping.pod_needs import PodNeeds
+    from cockpit.backends.kubernetes.mapping.scheduler_view import SchedulerView
+    from cockpit.backends.kubernetes.objects.kueue import KueueWorkload
+    from cockpit.backends.kubernetes.surroundings import Surroundings
     from cockpit.backends.kubernetes.wire.api import Api
     from cockpit.model.jobrow import JobRow
 
-KUEUE = "Kueue"
 MOST_NAMED = 10
 """The most jobs that an answer names as holders of a quota."""
 VISIBILITY = ("v1beta2", "v1beta1", "v1alpha1")
@@ -48,12 +52,46 @@ KEPT_MS = 10_000
 """How long predictions are kept while jobs change."""
 
 
-class _Prediction(NamedTuple):
-    at: Millis
+class KueueCluster(NamedTuple):
+    """What a prediction is made of."""
+
+    objects: KueueObjects
+    lists: ClusterLists
+    view: SchedulerView
+    priority: Callable[[str], int]
+    """Returns the value of a class of pods."""
     version: object
-    state: AdmissionState
-    waiting: Mapping[str, AdmissionWorkload]
-    admissions: Mapping[str, Admission]
+    """Equal for equal objects."""
+
+    @property
+    def now(self) -> Millis:
+        return self.lists.at
+
+
+class QueuedSpec(NamedTuple):
+    """A job that is not submitted yet."""
+
+    job: KubeJob
+    queue: str
+    """The queue of its namespace."""
+    around: Surroundings
+    """What was read of the namespace."""
+
+
+class QueueAnswer(NamedTuple):
+    """What Kueue would do with a job that is not submitted yet."""
+
+    outlook: Outlook
+    pods: tuple[PodNeeds, ...] = ()
+    """Its pods as Kueue would have them created at once, so that the nodes decide; empty: it would not, or the user may
+    see no nodes."""
+
+
+class _Kept(NamedTuple):
+    version: object
+    prediction: QueuePrediction
+    rest_ms: float
+    """How long it is kept although something has changed."""
 
 
 class KueueAdmissions:
@@ -63,94 +101,118 @@ class KueueAdmissions:
         self._api, self._list = api, jobs
         self._version = ""
         """The version of the visibility API that answered last."""
-        self._prediction: _Prediction | None = None
+        self._kept: _Kept | None = None
 
-    async def outlook(
-        self, row: JobRow, reason: QueueWaits, objects: KueueObjects, now: Millis, version: object
-    ) -> Outlook:
-        """Return the answer about a job that is not admitted. `version`: equal for equal objects."""
+    async def outlook(self, row: JobRow, reason: QueueWaits, cluster: KueueCluster) -> Outlook:
+        """Return the answer about a job that is not admitted."""
         uid = self._uid(row.id)
-        prediction = await self._predicted(objects, now, version, 0)
-        state = prediction.state
-        workload = prediction.waiting.get(uid)
-        verdict = state.judge(workload) if workload is not None else None
-        if workload is not None and verdict is not None:
-            reason = _completed(reason, verdict)
-            quotas, share = quotas_in_use(state, workload, verdict), objects.share_of(workload.queue)
-            reason = replace(reason, quotas=quotas, share=share)
-        numbers = self._numbers()
-        ahead = [each.key for each in state.waiting.get(workload.queue, ())] if workload is not None else []
-        ahead = ahead[: ahead.index(uid)] if uid in ahead else []
+        prediction = await self._predicted(cluster, 0)
         position, in_local = await self._position(row.id)
-        position = len(ahead) + 1 if position is None else position
-        held = holders(state, workload, verdict) if workload is not None and verdict is not None else []
-        using = [numbers[key] for key in held if key in numbers]
-        before = [numbers[key] for key in ahead if key in numbers]
-        forecast = self._forecast(uid, prediction)
+        answer = self._answer(uid, row.name, reason, prediction)
+        assert answer.explanation is not None
+        found = answer.explanation.reason
+        assert isinstance(found, QueueWaits)
+        position = answer.position if position is None else position
+        explanation = replace(
+            answer.explanation, job=row.id, reason=replace(found, position_in_queue=in_local), position=position
+        )
+        return replace(answer, job=row.id, position=position, explanation=explanation)
+
+    async def likely(self, jobs: Sequence[JobId], cluster: KueueCluster) -> dict[JobId, Forecast]:
+        """Return the likely starts of those of the jobs for which one can be told."""
+        prediction = await self._predicted(cluster, KEPT_MS)
+        forecasts = ((job, prediction.forecast(self._uid(job))) for job in jobs)
+        return {job: replace(each, after=()) for job, each in forecasts if each.likely_at is not None}
+
+    async def predict(self, new: Sequence[QueuedSpec], cluster: KueueCluster) -> list[QueueAnswer]:
+        """Return the answers about jobs that are not submitted, as if they were now, in this order."""
+        # Times of one second would have them in any order.
+        made = [
+            new_workload(
+                each.job, each.queue, f"new-{place}", each.around.priority(each.job), Millis(cluster.now + place)
+            )
+            for place, each in enumerate(new)
+        ]
+        refused = [refusal(cluster.objects, one, each.around.labels) for one, each in zip(made, new, strict=True)]
+        joining = tuple(one for one, why in zip(made, refused, strict=True) if why is None)
+        objects = cluster.objects._replace(workloads=(*cluster.objects.workloads, *joining))
+        jobs = self._jobs() | {
+            one.metadata.uid: QueuedJob(JobId(HYPOTHETICAL + place), each.job, one)
+            for place, (one, each) in enumerate(zip(made, new, strict=True))
+        }
+        prediction = await asyncio.to_thread(_predict, objects, jobs, cluster)
+        pairs = zip(made, refused, strict=True)
+        return [self._new_answer(one, why, prediction) for one, why in pairs]
+
+    def _new_answer(self, one: KueueWorkload, why: QueueWaits | None, prediction: QueuePrediction) -> QueueAnswer:
+        """Return the answer about a job that is not submitted. `why`: the reason for which its queue does not look at
+        it; None: it does."""
+        uid = one.metadata.uid
+        answer = self._answer(uid, one.metadata.name, why or QueueWaits(KUEUE, one.spec.queue_name), prediction)
+        if answer.explanation is not None and isinstance(answer.explanation.reason, QueueWaits):
+            # Kueue can have said nothing of it.
+            reason = replace(answer.explanation.reason, judged=False)
+            answer = replace(answer, explanation=replace(answer.explanation, reason=reason))
+        start = prediction.start(uid)
+        if start is None or not prediction.is_admitted_now(uid):
+            return QueueAnswer(answer)
+        # A user who may see no nodes knows the quota alone.
+        times = prediction.times
+        pods = tuple(times.pods(one, start.flavors)) if times.view.nodes else ()
+        return QueueAnswer(replace(answer, explanation=None), pods)
+
+    def _answer(self, uid: str, name: str, reason: QueueWaits, prediction: QueuePrediction) -> Outlook:
+        """Return what the quotas say of a job, as of one that is not submitted."""
+        state, workload = prediction.state, prediction.waiting.get(uid)
+        held: list[str] = []
+        if workload is not None:
+            verdict = state.judge(workload)
+            quotas, share = quotas_in_use(state, workload, verdict), prediction.objects.share_of(workload.queue)
+            reason = replace(_completed(reason, verdict), quotas=quotas, share=share)
+            held = holders(state, workload, verdict)
+        jobs, ahead = prediction.times.jobs, prediction.ahead(uid)
+        using = [jobs[key].number for key in held if key in jobs]
+        before = [jobs[key].number for key in ahead if key in jobs]
+        forecast = prediction.forecast(uid)
         named = {*using[:MOST_NAMED], *before[:MOST_NAMED], *(each.job for each in forecast.after)}
         return Outlook(
-            job=row.id,
-            name=row.name,
-            position=position,
-            explanation=Explanation(
-                row.id, replace(reason, position_in_queue=in_local), position, tuple(before[:MOST_NAMED])
-            ),
+            job=JobId(0),
+            name=name,
+            position=len(ahead) + 1,
+            explanation=Explanation(JobId(0), reason, len(ahead) + 1, tuple(before[:MOST_NAMED])),
             forecast=forecast,
-            named=tuple(self._holding(job) for job in sorted(named) if job in self._list.rows),
+            named=tuple(holding_job(self._list.rows[job]) for job in sorted(named) if job in self._list.rows),
             holders=tuple(using[:MOST_NAMED]),
             holders_in_all=len(using),
             scheduler=KUEUE,
         )
 
-    async def likely(
-        self, jobs: Sequence[JobId], objects: KueueObjects, now: Millis, version: object
-    ) -> dict[JobId, Forecast]:
-        """Return the likely admissions of those of the jobs for which one can be told. `version`: equal for equal
-        objects."""
-        prediction = await self._predicted(objects, now, version, KEPT_MS)
-        forecasts = ((job, self._forecast(self._uid(job), prediction)) for job in jobs)
-        return {job: replace(each, after=()) for job, each in forecasts if each.likely_at is not None}
-
     def _uid(self, job: JobId) -> str:
         queued = self._list.jobs[job].queued if job in self._list.jobs else None
         return queued.metadata.uid if queued is not None else ""
 
-    def _numbers(self) -> dict[str, JobId]:
+    def _jobs(self) -> dict[str, QueuedJob]:
         """Return the jobs by their workloads' uids."""
-        return {each.queued.metadata.uid: job for job, each in self._list.jobs.items() if each.queued is not None}
+        return {
+            each.queued.metadata.uid: QueuedJob(number, each, each.queued)
+            for number, each in self._list.jobs.items()
+            if each.queued is not None
+        }
 
-    def _holding(self, job: JobId) -> HoldingJob:
-        row = self._list.rows[job]
-        return HoldingJob(
-            job, row.name, row.user or "-", bool(row.started_at), row.nodes, row.cpus, row.memory_mib, row.card_milli
-        )
-
-    async def _predicted(self, objects: KueueObjects, now: Millis, version: object, age_ms: int) -> _Prediction:
+    async def _predicted(self, cluster: KueueCluster, age_ms: int) -> QueuePrediction:
         """Return the last prediction if nothing has changed since, or if it is younger than `age_ms`; else a new one,
         which the list then shows, too."""
-        known = self._prediction
+        kept, began = self._kept, asyncio.get_running_loop().time()
         # Also without a change time passes, and what should have ended by now ends later.
-        if known is not None and now - known.at < max(age_ms, KEPT_MS if known.version == version else 0):
-            return known
-        state = admission_state(objects)
-        admissions: Mapping[str, Admission] = {}
-        if not objects.has_fair_sharing:
-            jobs = {each.queued.metadata.uid: (number, each) for number, each in self._list.jobs.items() if each.queued}
-            lengths = _RunTimes(jobs, self._list.jobs)
-            ends = {key: lengths.end_at(key, now) for key in state.admitted}
-            # In a thread, since thousands of jobs take a second.
-            admissions = await asyncio.to_thread(predict_admissions, state, now, ends, lengths.run_ms)
-        waiting = {each.key: each for queued in state.waiting.values() for each in queued}
-        self._prediction = _Prediction(now, version, state, waiting, admissions)
-        return self._prediction
-
-    def _forecast(self, uid: str, prediction: _Prediction) -> Forecast:
-        admission, workload = prediction.admissions.get(uid), prediction.waiting.get(uid)
-        if admission is None or workload is None:
-            return Forecast()
-        numbers = self._numbers()
-        after = tuple(AwaitedJob(numbers.get(key, JobId(0)), at) for key, at in reversed(admission.after))
-        return Forecast(likely_at=admission.at, after=after, no_bound=_why_no_bound(prediction.state, workload))
+        if kept is not None:
+            longest = max(age_ms, kept.rest_ms, KEPT_MS if kept.version == cluster.version else 0)
+            if cluster.now - kept.prediction.now < longest:
+                return kept.prediction
+        # In a thread, since thousands of jobs take a second.
+        prediction = await asyncio.to_thread(_predict, cluster.objects, self._jobs(), cluster)
+        rest = kept_seconds(cluster.lists, asyncio.get_running_loop().time() - began)
+        self._kept = _Kept(cluster.version, prediction, 1000 * rest)
+        return prediction
 
     async def _position(self, job: JobId) -> tuple[int | None, int | None]:
         """Return the job's positions in the cluster queue and in the queue that it names, from 1, as Kueue tells them;
@@ -173,48 +235,13 @@ class KueueAdmissions:
         return None, None
 
 
-class _RunTimes:
-    """How long jobs run, from the time limits and the history of their users' jobs."""
-
-    def __init__(self, jobs: Mapping[str, tuple[JobId, KubeJob]], everything: Mapping[JobId, KubeJob]) -> None:
-        ended = (job_record(each, number) for number, each in everything.items() if each.state in ENDED)
-        self._predictor = MeanRuntimePredictor(history_of(each for each in ended if each.attempt is not None))
-        self._jobs = {key: job_record(each, number) for key, (number, each) in jobs.items()}
-        self._started = {key: each.started_at for key, (_, each) in jobs.items()}
-
-    def run_ms(self, key: str, elapsed: int = -1) -> int | None:
-        """Return the likely run time of a job; None: neither a limit nor earlier jobs tell it."""
-        job = self._jobs.get(key)
-        if job is None:
-            return None
-        length = self._predictor.run_ms(job, elapsed)
-        return None if length >= 1000 * NO_LIMIT_SECONDS else length
-
-    def end_at(self, key: str, now: Millis) -> Millis | None:
-        """Return when an admitted job is likely to end; None: unknown."""
-        started = self._started.get(key) or now
-        length = self.run_ms(key, now - started)
-        return None if length is None else Millis(started + length)
+def _predict(objects: KueueObjects, jobs: Mapping[str, QueuedJob], cluster: KueueCluster) -> QueuePrediction:
+    flavors = {each.metadata.name: each for each in objects.flavors}
+    times = QueueTimes(cluster.view, jobs, flavors, cluster.priority)
+    return QueuePrediction(objects, times, cluster.lists.jobs)
 
 
 def _completed(reason: QueueWaits, verdict: Verdict) -> QueueWaits:
     """Return cockpit's reason where Kueue gives none: of equal jobs that wait in a queue it judges the first alone."""
     own = predicted_reason(KUEUE, reason.queue, verdict) if not reason.code else None
     return replace(own, judged=True) if own is not None else reason
-
-
-def _why_no_bound(state: AdmissionState, workload: AdmissionWorkload) -> NoBound:
-    """Return why no latest admission is promised: none ever is, since later jobs of higher priority come first."""
-    if state.judge(workload).level:
-        return NoBound.BORROWED_QUOTA
-    if state.queues[workload.queue].within is not Preempts.NEVER or _may_be_reclaimed(state, workload.queue):
-        return NoBound.PREEMPTION
-    return NoBound.LATER_SUBMISSIONS
-
-
-def _may_be_reclaimed(state: AdmissionState, queue: str) -> bool:
-    cohort = set(state.quotas.ancestors(queue))
-    return any(
-        each.reclaim is not Preempts.NEVER and each.name != queue and cohort & set(state.quotas.ancestors(each.name))
-        for each in state.queues.values()
-    )

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.backends.kubernetes.admission import KUEUE, KueueAdmissions
+from cockpit.backends.kubernetes.admission import KueueAdmissions, KueueCluster, QueueAnswer, QueuedSpec
 from cockpit.backends.kubernetes.batch_view import BatchView
+from cockpit.backends.kubernetes.mapping.kueue import KUEUE
+from cockpit.backends.kubernetes.mapping.kueue_submission import default_queue
 from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, state
 from cockpit.backends.kubernetes.mapping.scheduler_view import is_plain
+from cockpit.backends.kubernetes.priority_classes import PriorityClasses
 from cockpit.backends.kubernetes.quota_view import QuotaView
 from cockpit.backends.kubernetes.submitting import job_of, kueue_queue, manifest_of
 from cockpit.backends.kubernetes.surroundings import read_namespace, read_surroundings, with_mount_failure
-from cockpit.backends.kubernetes.why import SCHEDULER, SchedulerForecast
+from cockpit.backends.kubernetes.why import SCHEDULER, SchedulerForecast, new_job
 from cockpit.backends.planning_mirror import PlanningMirror
 from cockpit.model import forecast
 from cockpit.model.ids import JobId
@@ -47,6 +50,7 @@ class Explainer:
         self.quota = QuotaView(inventory, jobs)
         self.batch = BatchView(inventory.schedulers, jobs)
         self.mirror = PlanningMirror(clock, name, user, state, is_same)
+        self._classes = PriorityClasses(api)
         self._by_scheduler, self._by_kueue = SchedulerForecast(), KueueAdmissions(api, jobs)
 
     def lists(self) -> ClusterLists:
@@ -91,8 +95,7 @@ class Explainer:
         3. Of another: the embedded core's answer, with the figures of the queue or quota that is short.
         """
         if isinstance(own.reason, QueueWaits) and own.reason.manager == KUEUE:  # step 1
-            version = self._kueue_version
-            return await self._by_kueue.outlook(row, own.reason, self.kueue_objects(), self._clock.now(), version)
+            return await self._by_kueue.outlook(row, own.reason, await self._kueue_cluster())
         job = self._jobs.jobs[row.id]
         is_of_nodes = isinstance(own.reason, Unschedulable | PodsNotCreated) and is_plain(job)
         if is_of_nodes and not self.batch.is_short(own):  # step 2
@@ -116,7 +119,7 @@ class Explainer:
         others = await self._by_scheduler.starts(self.lists(), [job for job in jobs if job not in set(queued)])
         if not queued or not self._inventory.kueue.workloads:
             return others
-        found = await self._by_kueue.likely(queued, self.kueue_objects(), self._clock.now(), self._kueue_version)
+        found = await self._by_kueue.likely(queued, await self._kueue_cluster())
         return [*others, *(forecast.ExpectedStart(job, each.likely_at, each) for job, each in found.items())]
 
     async def predict(self, specs: Sequence[JobSpec], user: str) -> list[forecast.Outlook]:
@@ -126,22 +129,31 @@ class Explainer:
         if lists.quota is not None:
             return await (await self.judged()).predict(specs)
         queues = self._inventory.kueue.queue_names()
-        queued = [bool(kueue_queue(each, self._namespace, queues)) for each in specs]
-        others = [spec for spec, is_queued in zip(specs, queued, strict=True) if not is_queued]
-        made = [manifest_of(each, self._inventory.served, self._namespace, user) for each in others]
-        jobs = [job_of(resource, manifest) for resource, manifest in made]
-        around = {each.meta.namespace: await read_namespace(self._api, each.meta.namespace) for each in jobs}
-        found = iter(await self._by_scheduler.predictions(lists, jobs, self._jobs.rows, around))
-        return [_in_kueue(spec) if is_queued else next(found) for spec, is_queued in zip(specs, queued, strict=True)]
+        made = [manifest_of(each, self._inventory.served, self._namespace, user) for each in specs]
+        new = [new_job(job_of(resource, manifest)) for resource, manifest in made]
+        namespaces = {each.job.meta.namespace for each in new}
+        around = {namespace: await read_namespace(self._api, namespace) for namespace in namespaces}
+        names = [
+            kueue_queue(spec, self._namespace, queues) or default_queue(each.job.meta.namespace, queues)
+            for spec, each in zip(specs, new, strict=True)
+        ]
+        answers: dict[int, QueueAnswer] = {}
+        if queued := [place for place, name in enumerate(names) if name]:
+            jobs = [QueuedSpec(new[place].job, names[place], around[new[place].job.meta.namespace]) for place in queued]
+            answers = dict(zip(queued, await self._by_kueue.predict(jobs, await self._kueue_cluster()), strict=True))
+        # Of what Kueue admits at once, and of what is in no queue, the nodes decide.
+        left = {place: each for place, each in enumerate(new) if place not in answers or answers[place].pods}
+        left |= {place: each._replace(pods=answers[place].pods) for place, each in left.items() if place in answers}
+        by_nodes = await self._by_scheduler.predictions(lists, list(left.values()), self._jobs.rows, around)
+        found = {place: each.outlook for place, each in answers.items()} | dict(zip(left, by_nodes, strict=True))
+        return [found[place] for place in range(len(specs))]
 
-    @property
-    def _kueue_version(self) -> object:
-        return self._jobs.version, self._inventory.kueue.version
-
-
-def _in_kueue(spec: JobSpec) -> forecast.Outlook:
-    """Return what is known of a job that is not submitted and that Kueue is to start. Its admission is not foretold."""
-    waits = Explanation(JobId(0), QueueWaits(KUEUE, spec.partitions[0]), 1, ())
-    return forecast.Outlook(
-        job=JobId(0), name=spec.name, position=1, explanation=waits, forecast=forecast.Forecast(), scheduler=KUEUE
-    )
+    async def _kueue_cluster(self) -> KueueCluster:
+        lists = self.lists()
+        return KueueCluster(
+            self.kueue_objects(),
+            lists,
+            await self._by_scheduler.view(lists),
+            (await self._classes.values()).value,
+            (self._jobs.version, self._inventory.kueue.version),
+        )

@@ -17,13 +17,14 @@ from cockpit.backends.kubernetes.mapping.namespace_quotas import QuotaLine, quot
 from cockpit.backends.kubernetes.objects.event import KubeEvent
 from cockpit.backends.kubernetes.objects.placing import NodeSelectorTerm
 from cockpit.backends.kubernetes.objects.surroundings import (
+    Namespace,
     PersistentVolume,
     ResourceQuota,
     StorageClass,
     VolumeClaim,
 )
 from cockpit.backends.kubernetes.priority_classes import PriorityClass, PriorityClasses
-from cockpit.backends.kubernetes.resources import EVENTS, RESOURCE_QUOTAS, Resource
+from cockpit.backends.kubernetes.resources import EVENTS, NAMESPACES, RESOURCE_QUOTAS, Resource
 from cockpit.backends.kubernetes.wire.answers import ApiError
 from cockpit.backends.kubernetes.wire.lists import Page, decode_answer, read_list
 from cockpit.model.ids import Millis
@@ -45,6 +46,7 @@ FAILED_CREATE, FAILED_SCHEDULING = "FailedCreate", "FailedScheduling"
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _EVENTS = msgspec.json.Decoder(Page[KubeEvent])
 _CLAIM, _VOLUME = msgspec.json.Decoder(VolumeClaim), msgspec.json.Decoder(PersistentVolume)
+_NAMESPACE = msgspec.json.Decoder(Namespace)
 _QUOTAS = msgspec.json.Decoder(Page[ResourceQuota])
 _STORAGE = msgspec.json.Decoder(Page[StorageClass])
 
@@ -66,6 +68,12 @@ class Surroundings(NamedTuple):
     """The nodes that can use each of its volumes, as terms of which one must hold."""
     quotas: tuple[QuotaLine, ...] = ()
     """The quotas of its namespace, if it has no pods yet that are counted there."""
+    labels: Mapping[str, str] | None = None
+    """The labels of its namespace; None: they were not read, or may not be."""
+
+    def priority(self, job: KubeJob) -> int:
+        """Return the priority that the cluster will give the job's pods."""
+        return self.classes.get(job.priority_class, self.default_priority)
 
 
 async def read_surroundings(api: Api, job: KubeJob) -> Surroundings:
@@ -81,8 +89,18 @@ async def read_surroundings(api: Api, job: KubeJob) -> Surroundings:
 
 async def read_namespace(api: Api, namespace: str) -> Surroundings:
     """Read what decides about a job of the namespace that is not submitted yet."""
-    classes = await PriorityClasses(api).of_pods()
-    return _of_classes(classes)._replace(quotas=await _quotas(api, namespace))
+    classes, quotas, labels = await asyncio.gather(
+        PriorityClasses(api).of_pods(), _quotas(api, namespace), _labels(api, namespace)
+    )
+    return _of_classes(classes)._replace(quotas=quotas, labels=labels)
+
+
+async def _labels(api: Api, namespace: str) -> Mapping[str, str] | None:
+    try:
+        answer = await api.get(NAMESPACES.path(name=namespace))
+    except ApiError:
+        return None
+    return decode_answer(answer, _NAMESPACE, NAMESPACES).metadata.labels or {}
 
 
 async def _quotas(api: Api, namespace: str) -> tuple[QuotaLine, ...]:

@@ -50,6 +50,14 @@ SAME_MOMENT_MS = 10_000
 """Age up to which a simulation is used again while nothing changes."""
 
 
+class NewJob(NamedTuple):
+    """A job that has no pods yet."""
+
+    job: KubeJob
+    pods: tuple[PodNeeds, ...]
+    """What each of its pods will need."""
+
+
 class _Case(NamedTuple):
     """A job that is judged."""
 
@@ -79,6 +87,10 @@ class SchedulerForecast:
         self._last: _Judgement | None = None
         self._kept_until = 0.0
         """Until when it is kept although something has changed, as the event loop counts time."""
+
+    async def view(self, lists: ClusterLists) -> SchedulerView:
+        """Return the cluster as the scheduler sees it."""
+        return (await self._fresh(lists)).view
 
     async def starts(self, lists: ClusterLists, jobs: Sequence[JobId]) -> list[ExpectedStart]:
         """Return the likely starts of these jobs, where they are known."""
@@ -116,7 +128,7 @@ class SchedulerForecast:
         if isinstance(reason, PodsNotCreated):
             if around.creation:
                 reason = replace(reason, message=around.creation[:LONGEST])
-            case = _case_of(number, job, judgement.view, around)
+            case = _case_of(number, new_job(job), judgement.view, around)
             bare = replace(bare, explanation=replace(explanation, reason=reason))
             return await asyncio.to_thread(_held_by_quotas, bare, judgement, case, around)
         if isinstance(reason, Unschedulable):
@@ -131,15 +143,15 @@ class SchedulerForecast:
     async def predictions(
         self,
         lists: ClusterLists,
-        jobs: Sequence[KubeJob],
+        new: Sequence[NewJob],
         rows: Mapping[JobId, JobRow],
         around: Mapping[str, Surroundings],
     ) -> list[Outlook]:
         """Return everything about jobs that are not submitted yet, as if they were now, in this order. `around`: what
         was read of each namespace."""
         view = (await self._fresh(lists)).view
-        of_jobs = [around[job.meta.namespace] for job in jobs]
-        cases = [_case_of(JobId(HYPOTHETICAL + number), job, view, of_jobs[number]) for number, job in enumerate(jobs)]
+        of_jobs = [around[each.job.meta.namespace] for each in new]
+        cases = [_case_of(JobId(HYPOTHETICAL + number), each, view, of_jobs[number]) for number, each in enumerate(new)]
         view = view._replace(waiting={**view.waiting, **{each.waits.job: each.waits for each in cases}})
         simulation = Simulation(view.nodes, view.waiting.values(), view.ends, view.now)
         await asyncio.to_thread(simulation.run)
@@ -206,9 +218,15 @@ def _held_by_quotas(bare: Outlook, judgement: _Judgement, case: _Case, around: S
     return replace(bare, explanation=explanation, what_ifs=what_ifs)
 
 
-def _case_of(number: JobId, job: KubeJob, view: SchedulerView, around: Surroundings) -> _Case:
+def new_job(job: KubeJob) -> NewJob:
+    """Return a job whose pods are created from its templates as they are."""
+    return NewJob(job, tuple(template_needs(job)))
+
+
+def _case_of(number: JobId, new: NewJob, view: SchedulerView, around: Surroundings) -> _Case:
     """Return a job that has no pods yet."""
-    pods = tuple(_with_priority(each, job, around) for each in template_needs(job))
+    job = new.job
+    pods = tuple(_with_priority(each, job, around) for each in new.pods)
     waits = _with_volumes(WaitingJob(number, view.now, pods, None), around)
     return _Case(waits, waits, shown_spec(job), job.kind)
 
@@ -243,7 +261,7 @@ def _judged(
 
 def _with_priority(needs: PodNeeds, job: KubeJob, around: Surroundings) -> PodNeeds:
     """Return the needs with the priority that the cluster will give the pod."""
-    return replace(needs, priority=around.classes.get(job.priority_class, around.default_priority))
+    return replace(needs, priority=around.priority(job))
 
 
 def _with_job(judgement: _Judgement, number: JobId, job: KubeJob, around: Surroundings) -> _Judgement:

@@ -33,6 +33,17 @@ class Admission(NamedTuple):
     at: Millis
     after: tuple[tuple[str, Millis], ...]
     """The ends since the one before it waited in vain, the last first: which job ends when."""
+    flavors: Mapping[str, tuple[str, ...]] = {}
+    """The flavors that each pod set gets."""
+
+
+class PredictedAdmissions(NamedTuple):
+    """What the queues are likely to do."""
+
+    admissions: Mapping[str, Admission]
+    """When each waiting job is admitted; jobs without an entry never are, as far as can be told."""
+    preemptions: Mapping[str, Millis]
+    """When jobs lose the quota that they have now."""
 
 
 class AdmissionState:
@@ -51,6 +62,8 @@ class AdmissionState:
         self.waiting: dict[str, list[AdmissionWorkload]] = {}
         self.judgements = 0
         """How many jobs were judged."""
+        self.preempted: list[str] = []
+        """The jobs that were preempted, in this order."""
         for each in workloads:
             if each.admitted_at is not None:
                 self._put(each)
@@ -167,7 +180,7 @@ class AdmissionState:
     def _admit(self, workload: AdmissionWorkload, verdict: Verdict, now: Millis) -> None:
         self.waiting[workload.queue].remove(workload)
         self.quotas.change(workload.queue, verdict.usage)
-        self._put(replace(workload, usage=verdict.usage, admitted_at=now))
+        self._put(replace(workload, usage=verdict.usage, flavors=verdict.flavors, admitted_at=now))
 
     def _put(self, workload: AdmissionWorkload) -> None:
         self.admitted[workload.key] = workload
@@ -177,7 +190,8 @@ class AdmissionState:
         for key in verdict.victims:
             victim = self.admitted[key]
             self.end(key)
-            self.add(replace(victim, usage={}, admitted_at=None))
+            self.preempted.append(key)
+            self.add(replace(victim, usage={}, flavors={}, admitted_at=None))
 
 
 def _class_of(workload: AdmissionWorkload) -> object:
@@ -196,8 +210,8 @@ def queue_order(workload: AdmissionWorkload) -> tuple[int, int, str]:
 
 def predict_admissions(
     state: AdmissionState, now: Millis, ends: Mapping[str, Millis | None], run_ms: Callable[[str], int | None]
-) -> dict[str, Admission]:
-    """Return when each waiting job would be admitted; jobs without an entry never are, as far as can be told.
+) -> PredictedAdmissions:
+    """Return when each waiting job would be admitted, and which admitted ones are preempted for them.
 
     `ends`: of the admitted jobs, when each ends; None: unknown. `run_ms`: how long a waiting job runs; None: unknown.
     """
@@ -206,17 +220,21 @@ def predict_admissions(
         key: max(now, at) for key, at in ends.items() if key in state.admitted and at is not None
     }
     found: dict[str, Admission] = {}
+    preempted: dict[str, Millis] = {}
     freed: list[tuple[str, Millis]] = []
 
     def settle(at: Millis) -> None:
         new = state.settle(at)
         for key in new:
-            found[key] = Admission(at, tuple(freed[:10]))
+            flavors = state.admitted[key].flavors if key in state.admitted else {}
+            found[key] = Admission(at, tuple(freed[:10]), flavors)
             if (length := run_ms(key)) is not None:
                 last[key] = Millis(at + length)
         # Preempted jobs run their whole time again, later.
-        for key in [key for key in last if key not in state.admitted]:
-            del last[key]
+        for key in state.preempted:
+            last.pop(key, None)
+            preempted.setdefault(key, at)
+        state.preempted.clear()
         if new:
             freed.clear()
 
@@ -231,4 +249,4 @@ def predict_admissions(
         # Jobs that end at the same moment free their quotas together.
         if at not in last.values():
             settle(at)
-    return found
+    return PredictedAdmissions(found, preempted)

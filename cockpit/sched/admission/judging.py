@@ -61,6 +61,7 @@ class _Judgement:
         self._usage: dict[FlavorResource, int] = {}
         """What the groups and pod sets that were served already will use."""
         self._attempts: list[FlavorAttempt] = []
+        self._flavors: dict[str, tuple[str, ...]] = {}
 
     def verdict(self) -> Verdict:
         mode, level = Mode.FIT, 0
@@ -73,6 +74,7 @@ class _Judgement:
                 if best is None:
                     return self._no_fit(_cause(self._attempts))
                 mode, level = min(mode, best.mode), max(level, best.level)  # step 5
+                self._flavors[request.name] = (*self._flavors.get(request.name, ()), best.attempt.flavor)
                 for cell, amount in best.usage.items():
                     self._usage[cell] = self._usage.get(cell, 0) + amount
             covered = {name for group in self._queue.groups for name in group.resources}
@@ -82,7 +84,15 @@ class _Judgement:
         if mode in _PREEMPTING and not victims:
             mode = Mode.NO_CANDIDATES
         cause = Cause.QUOTA if mode is Mode.NO_CANDIDATES else None
-        return Verdict(mode, self._usage, level, tuple(self._attempts), tuple(each.key for each in victims), cause)
+        return Verdict(
+            mode,
+            self._usage,
+            level,
+            tuple(self._attempts),
+            tuple(each.key for each in victims),
+            cause,
+            flavors=self._flavors,
+        )
 
     def _no_fit(self, cause: Cause, undeclared: str = "") -> Verdict:
         return Verdict(Mode.NO_FIT, attempts=tuple(self._attempts), cause=cause, undeclared=undeclared)

@@ -33,6 +33,8 @@ class AdmissionWorkload(msgspec.Struct, frozen=True):
     requests: tuple[PodSetRequest, ...] = ()
     usage: Usage = {}
     """What it uses of which flavors; empty while it waits."""
+    flavors: Mapping[str, tuple[str, ...]] = {}
+    """The flavors that each pod set has, by its name; empty while it waits, and where they are not known."""
     admitted_at: Millis | None = None
     """When it got its quota; None: it waits."""
 
@@ -146,3 +148,5 @@ class Verdict(msgspec.Struct, frozen=True):
     """Why it does not fit; None: it does, perhaps after preemption."""
     undeclared: str = ""
     """A resource that the queue has no quota for."""
+    flavors: Mapping[str, tuple[str, ...]] = {}
+    """The flavors that each pod set would get, by its name."""

@@ -215,6 +215,28 @@ def test_pods_are_tried_by_priority_and_age_and_nothing_is_kept_free() -> None:
     assert start_of(view, 3) == Start(NOW, evicts=(JobId(1),))
 
 
+@pytest.mark.req("KU-05", "SC-12")
+def test_a_job_that_its_queue_admits_later_finds_the_nodes_as_they_are_then() -> None:
+    first = running("a", cards=4, activeDeadlineSeconds=600)
+    view = view_of([with_pods()], first, waiting("now", 4))
+    (plain,) = view.waiting.values()
+    ends = view.ends[0][0]
+    # Of equal pods the one that came earlier has the place, although it is the other's class.
+    late = plain._replace(job=JobId(7), created_at=Millis(NOW + 60_000), run_ms=60_000)
+    large = late._replace(
+        job=JobId(8), created_at=Millis(NOW + 1000), pods=view_of([], waiting("l", 8)).waiting[JobId(1)].pods
+    )
+    simulation = Simulation(view.nodes, [plain._replace(run_ms=30_000)], view.ends, NOW, [late, large])
+    simulation.run()
+    assert simulation.starts[JobId(2)] == Start(NOW)
+    # The waiting pod's job has ended before it comes; the large one finds the node free only after both.
+    assert simulation.starts[JobId(7)] == Start(Millis(NOW + 60_000), (AwaitedJob(JobId(2), Millis(NOW + 30_000)),))
+    assert simulation.starts[JobId(8)].at == ends
+    # Without any end to come a job that arrives is placed, too.
+    simulation = Simulation(view_of([with_pods()]).nodes, [], (), NOW, [late])
+    assert simulation.run(JobId(7)) == Start(late.created_at)
+
+
 @pytest.mark.req("KU-05")
 def test_the_fewest_pods_of_the_lowest_priority_are_evicted() -> None:
     nodes = [with_pods("n1"), with_pods("n2")]

@@ -98,6 +98,14 @@ def _is_active(kueue: RealKubernetes, place: str, name: str) -> bool:
     return any(each["type"] == "Active" for each in found)
 
 
+def _count_cpus_and_memory(queue: dict[str, Any]) -> None:
+    """Give a queue of GPUs quotas of what a job of cockpit asks for, too."""
+    (group,) = queue["spec"]["resourceGroups"]
+    for name, amount in (("cpu", "16"), ("memory", "64Gi")):
+        group["coveredResources"].append(name)
+        group["flavors"][0]["resources"].append({"name": name, "nominalQuota": amount})
+
+
 def submit(kueue: RealKubernetes, place: str, job: dict[str, Any], *, admitted: bool = False) -> None:
     name = job["metadata"]["name"]
     kueue.admin.create(JOBS.format(place), job)
@@ -134,11 +142,7 @@ async def test_a_job_that_kueue_admits_runs(kueue: RealKubernetes, place: str) -
 @pytest.mark.req("KU-04", "KU-07")
 async def test_a_submitted_job_waits_in_the_queue_that_its_partition_names(kueue: RealKubernetes, place: str) -> None:
     queue = cluster_queue("takes", {"h100": {"nominalQuota": 4}})
-    (group,) = queue["spec"]["resourceGroups"]
-    # A job of cockpit asks for CPUs and memory, too.
-    for name, amount in (("cpu", "16"), ("memory", "64Gi")):
-        group["coveredResources"].append(name)
-        group["flavors"][0]["resources"].append({"name": name, "nominalQuota": amount})
+    _count_cpus_and_memory(queue)
     make_queues(kueue, place, queue)
     wanted = a_spec("first", image="img:1", specs=(NodeSpec(card_milli=4000),), partitions=("takes",))
     async with cockpit_of(kueue, ALICE, place) as backend:
@@ -150,6 +154,54 @@ async def test_a_submitted_job_waits_in_the_queue_that_its_partition_names(kueue
         assert row.partitions == ("takes",)
         with pytest.raises(RequestRefused, match="no queue 'other' of Kueue; there is takes"):
             await backend.submit([replace(wanted, name="third", partitions=("other",))])
+
+
+@pytest.mark.req("KU-04", "KU-05", "SC-12")
+async def test_the_manager_does_what_was_predicted_of_jobs_before_they_were_submitted(
+    kueue: RealKubernetes, place: str
+) -> None:
+    queue = cluster_queue("foretold", {"h100": {"nominalQuota": 8}}, namespaceSelector={})
+    closed = cluster_queue(
+        "closed", {"h100": {"nominalQuota": 8}}, namespaceSelector={"matchLabels": {"team": "somebody-else"}}
+    )
+    for each in (queue, closed):
+        _count_cpus_and_memory(each)
+    make_queues(kueue, place, queue, closed)
+    spec = a_spec(
+        "first", image="img:1", specs=(NodeSpec(card_milli=4000),), partitions=("foretold",), time_limit_seconds=3600
+    )
+    others = (
+        replace(spec, name="behind", specs=(NodeSpec(card_milli=8000),)),
+        replace(spec, name="huge", specs=(NodeSpec(card_milli=16_000),)),
+        replace(spec, name="foreign", partitions=("closed",)),
+    )
+    async with cockpit_of(kueue, ALICE, place) as backend:
+        (first,) = await backend.predict([spec])
+        assert (first.forecast.now, first.explanation) == (True, None)
+        await backend.submit([spec])
+        await until(backend, "first", lambda row: row.state is JobState.RUNNING)
+        behind, huge, foreign = await backend.predict(others)
+        assert reason_of(behind).code == "WaitingForQuota"
+        assert (behind.position, behind.forecast.likely_at is not None) == (1, True)
+        assert [each.name for each in behind.named if each.job in behind.holders] == ["first"]
+        assert (reason_of(huge).code, reason_of(huge).never) == ("ExceedsMaxQuota", True)
+        assert (reason_of(foreign).code, reason_of(foreign).never) == ("Misconfigured", True)
+        # The manager gives each of them the very reason that was predicted.
+        await backend.submit(others)
+        for each in (behind, huge, foreign):
+            code = reason_of(each).code
+            row = await until(
+                backend,
+                each.name,
+                lambda row, code=code: isinstance(row.reason, QueueWaits) and row.reason.code == code,
+            )
+            assert isinstance(row.reason, QueueWaits)
+            assert row.reason.never is reason_of(each).never
+        (start,) = await backend.starts([next(row.id for row in await backend.jobs() if row.name == "behind")])
+        assert start.at is not None
+        assert behind.forecast.likely_at is not None
+        # Both count on the end of the job that has the quota: within a minute, as it began in between.
+        assert abs(start.at - behind.forecast.likely_at) < 60_000
 
 
 @pytest.mark.req("KU-05")

@@ -198,9 +198,9 @@ def test_admissions_are_predicted_from_the_ends_of_running_jobs() -> None:
     ]
     state = a_state(quotas, [a_queue("a")], workloads)
     ends = {"one": Millis(HOUR), "two": Millis(2 * HOUR)}
-    found = predict_admissions(state, Millis(0), ends, lambda _: HOUR)
+    found = predict_admissions(state, Millis(0), ends, lambda _: HOUR).admissions
     # The higher priority first; the large one after both the other and "two" have ended.
-    assert found["high"] == (HOUR, (("one", HOUR),))
+    assert found["high"] == (HOUR, (("one", HOUR),), {"main": ("h100",)})
     assert found["first"].at == 2 * HOUR
     assert set(found["first"].after) == {("two", 2 * HOUR), ("high", 2 * HOUR)}
     assert not state.settle(Millis(0))
@@ -210,8 +210,9 @@ def test_admissions_are_predicted_from_the_ends_of_running_jobs() -> None:
 def test_an_end_that_nobody_knows_predicts_nothing() -> None:
     quotas = CohortQuotas({"a": {H100: Quota(8)}}, {})
     state = a_state(quotas, [a_queue("a")], [runs(a_workload("old", 8)), a_workload("new", 1), a_workload("never", 9)])
-    assert predict_admissions(state, Millis(0), {"old": None}, lambda _: None) == {}
-    assert predict_admissions(state, Millis(0), {"old": Millis(5)}, lambda _: None).keys() == {"new"}
+    assert predict_admissions(state, Millis(0), {"old": None}, lambda _: None).admissions == {}
+    found = predict_admissions(state, Millis(0), {"old": Millis(5)}, lambda _: None)
+    assert found.admissions.keys() == {"new"}
 
 
 @pytest.mark.req("SC-12")
@@ -220,5 +221,5 @@ def test_a_preempted_job_waits_again() -> None:
     state = a_state(
         quotas, [a_queue("a", within=Preempts.LOWER)], [runs(a_workload("low", 8)), a_workload("high", 8, priority=1)]
     )
-    found = predict_admissions(state, Millis(0), {"low": Millis(HOUR)}, lambda _: HOUR)
-    assert (found["high"].at, found["low"].at) == (0, HOUR)
+    found, preempted = predict_admissions(state, Millis(0), {"low": Millis(HOUR)}, lambda _: HOUR)
+    assert (found["high"].at, found["low"].at, preempted) == (0, HOUR, {"low": 0})

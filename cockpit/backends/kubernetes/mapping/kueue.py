@@ -16,6 +16,8 @@ from cockpit.model.pod_reasons import FlavorObstacle, FlavorTried, QueueWaits
 KUEUE = "Kueue"
 NEVER = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor"})
 """Reasons that only a change of the job or of its queue removes."""
+_NOT_TAKEN = "namespace doesn't match ClusterQueue selector"
+"""What Kueue says of a job whose namespace its cluster queue does not select."""
 _LONGEST = 400
 _NAME = r"[^\s,;]+"
 _TRIED = re.compile(
@@ -50,6 +52,13 @@ def admission_reason(workload: KueueWorkload) -> QueueWaits | None:
     return _of_message(queue, quota.reason, quota.message) if quota is not None else QueueWaits(KUEUE, queue)
 
 
+def is_taken(workload: KueueWorkload) -> bool:
+    """Return whether its queue looks at its quotas, as far as Kueue has said: it passes over a job of which the
+    namespace is not among those that the queue takes, also in a strict queue."""
+    quota = condition(workload.status.conditions, "QuotaReserved")
+    return quota is None or quota.is_true or _NOT_TAKEN not in quota.message
+
+
 def _stopped(queue: str, evicted: Condition | None) -> QueueWaits:
     """Return what stopped the workload. If it ran before, that is the reason of its eviction: too many attempts, or too
     long a run."""
@@ -80,7 +89,8 @@ def _of_message(queue: str, reason: str, message: str) -> QueueWaits:
     code = reason
     if reason == "Pending" and flavors:
         code = _code_of(flavors)
-    return QueueWaits(KUEUE, queue, code, message[:_LONGEST], never=code in NEVER, flavors=flavors)
+    never = code in NEVER or _NOT_TAKEN in message
+    return QueueWaits(KUEUE, queue, code, message[:_LONGEST], never=never, flavors=flavors)
 
 
 def tried_flavors(message: str) -> tuple[FlavorTried, ...]:

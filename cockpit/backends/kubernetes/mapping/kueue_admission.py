@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from cockpit.backends.kubernetes.mapping.kueue import is_taken
 from cockpit.backends.kubernetes.mapping.quantities import CPU, exact_request, quantity
 from cockpit.backends.kubernetes.objects.kueue import (
     ClusterQueue,
@@ -86,8 +87,8 @@ def workload_of(
     queues: Mapping[str, AdmissionQueue],
     flavors: Mapping[str, ResourceFlavor],
 ) -> AdmissionWorkload | None:
-    """Return the workload as the core's rules see it; None: it has ended, is stopped, or its queue is unknown or
-    stopped."""
+    """Return the workload as the core's rules see it; None: it has ended, is stopped, or its queue is unknown, is
+    stopped or does not take it."""
     spec, meta = workload.spec, workload.metadata
     if workload.is_finished:
         return None
@@ -106,7 +107,7 @@ def workload_of(
             meta.uid, queue, spec.priority or 0, _since(workload), usage=usage, admitted_at=at or Millis(0)
         )
     local = local_queues.get((meta.namespace, spec.queue_name))
-    if local is None or not spec.active or (local.spec.stop_policy or "None") != "None":
+    if local is None or not spec.active or not is_taken(workload) or (local.spec.stop_policy or "None") != "None":
         return None
     requests = pod_set_requests(workload, queues.get(local.spec.cluster_queue), flavors)
     return AdmissionWorkload(meta.uid, local.spec.cluster_queue, spec.priority or 0, _since(workload), requests)

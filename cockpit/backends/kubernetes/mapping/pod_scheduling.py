@@ -4,7 +4,8 @@
    a pod that does not fit, and pods of one job are placed one by one.
 2. Of the nodes that can take a pod it gets the one with most CPU and memory free (NodeResourcesFit, LeastAllocated).
 3. A pod that fits nowhere evicts pods of a lower priority, where that makes a node fit (DefaultPreemption).
-4. Then the next job ends, its nodes come free, and the waiting pods are tried again there.
+4. Then the next job ends, its nodes come free, and the waiting pods are tried again there; or a job arrives whose queue
+   manager kept it back until then, and its pods are tried on all nodes.
 
 Pods that fit alike are one class: where one fails, all others of the class fail, too. So an end costs a test for each
 class and each node that it frees, however many pods wait.
@@ -77,19 +78,30 @@ class Simulation:
         waiting: Iterable[WaitingJob],
         ends: Iterable[tuple[Millis, JobId]],
         now: Millis,
+        arrivals: Iterable[WaitingJob] = (),
     ) -> None:
-        """`nodes`: not changed. `waiting`: in any order. `ends`: of running jobs, those that are known."""
+        """`nodes`: not changed. `waiting`: in any order. `ends`: of running jobs, those that are known.
+        `arrivals`: jobs of which the pods are created later, at `created_at`."""
         self._nodes = {name: each.copy() for name, each in nodes.items()}
         self._now = now
         self._ends = list(ends)
         heapq.heapify(self._ends)
-        ordered = sorted(waiting, key=lambda each: each.order)
+        later = {each.job: each for each in arrivals}
+        ordered = sorted((*waiting, *later.values()), key=lambda each: each.order)
         self._left = {each.job: len(each.pods) for each in ordered}
         self._waits = sum(self._left.values())
         self._has_rules = any(node.apart for node in nodes.values()) or any(
             needs.depends_on_pods for each in ordered for needs in each.pods
         )
-        self._classes = self._classified(ordered)
+        self._classes: dict[bytes, _PodClass] = {}
+        self._eligible: dict[bytes, frozenset[str]] = {}
+        self._arrivals: list[tuple[Millis, int, WaitingJob]] = []
+        for place, each in enumerate(ordered):
+            if each.job in later:
+                self._arrivals.append((each.created_at, place, each))
+            else:
+                self._classify(place, each)
+        heapq.heapify(self._arrivals)
         self._places: dict[JobId, list[str]] = {}
         self._nodes_of: dict[JobId, set[str]] = {}
         for name, node in self._nodes.items():
@@ -113,16 +125,25 @@ class Simulation:
         while True:
             if job is not None and job in self.starts:
                 return self.starts[job]
-            if not self._ends or self._tests >= MOST_TESTS or not self._waits:
+            nothing_comes = not (self._ends or self._arrivals)
+            if nothing_comes or self._tests >= MOST_TESTS or not self._waits:
                 return None
-            freed = self._end_next()
+            freed, arrived = self._go_to_next_event()
             if until is not None and self._now > until:
                 return None
-            self.try_on(freed)
+            if freed:
+                self.try_on(freed)
+            for each in arrived:
+                self.try_on(self._nodes, each)
 
     def left(self, job: JobId) -> int:
         """Return how many pods of the job are not placed yet."""
         return self._left[job]
+
+    def finds_no_nodes(self, job: JobId) -> bool:
+        """Return whether pods of the job are known to find no nodes, whatever ends; not, if the simulation stopped
+        before that."""
+        return self._left.get(job, 0) > 0 and self._tests < MOST_TESTS
 
     def try_on(self, names: Collection[str], job: JobId | None = None) -> None:
         """Try every waiting pod on these nodes, or on all nodes those that rules about other pods bind; steps 1 to 3.
@@ -134,21 +155,36 @@ class Simulation:
             if not self._has_rules or self.placed == before:
                 return
 
-    def _classified(self, ordered: Sequence[WaitingJob]) -> dict[bytes, _PodClass]:
-        classes: dict[bytes, _PodClass] = {}
-        eligible: dict[bytes, frozenset[str]] = {}
-        for place, waits in enumerate(ordered):
-            for needs in waits.pods:
-                # What a pod is called matters only to rules about other pods.
-                key = needs.key if self._has_rules else needs.anonymous_key
-                name = key + f"/{needs.priority}/{needs.preempts}".encode()
-                if name not in classes:
-                    if key not in eligible:
-                        nodes = self._nodes.items()
-                        eligible[key] = frozenset(each for each, node in nodes if fixed_obstacle(needs, node) is None)
-                    classes[name] = _PodClass(needs, eligible[key])
-                classes[name].pods.append((place, waits))
-        return classes
+    def _classify(self, place: int, waits: WaitingJob) -> None:
+        """Add the pods of a job to the classes. `place`: the job's in the scheduler's order."""
+        for needs in waits.pods:
+            # What a pod is called matters only to rules about other pods.
+            key = needs.key if self._has_rules else needs.anonymous_key
+            name = key + f"/{needs.priority}/{needs.preempts}".encode()
+            if name not in self._classes:
+                if key not in self._eligible:
+                    nodes = self._nodes.items()
+                    self._eligible[key] = frozenset(each for each, node in nodes if fixed_obstacle(needs, node) is None)
+                self._classes[name] = _PodClass(needs, self._eligible[key])
+            self._classes[name].pods.append((place, waits))
+
+    def _go_to_next_event(self) -> tuple[set[str], list[JobId]]:
+        """Go on to the next moment at which jobs end or arrive; return the nodes that come free, and the new jobs."""
+        freed: set[str] = set()
+        # A job that waits for another's end comes in the same moment, and finds its nodes free.
+        if not self._arrivals or (self._ends and self._ends[0][0] <= self._arrivals[0][0]):
+            freed = self._end_next()
+        else:
+            self._now, self._ended_now = max(self._now, self._arrivals[0][0]), set()
+        arrived = []
+        while self._arrivals and self._arrivals[0][0] <= self._now:
+            _, place, waits = heapq.heappop(self._arrivals)
+            self._classify(place, waits)
+            arrived.append(waits.job)
+        for each in self._classes.values() if arrived else ():
+            # Those that came later may be before others in the scheduler's order.
+            each.pods = deque(sorted(each.pods, key=lambda pod: pod[0]))
+        return freed, arrived
 
     def _end_next(self) -> set[str]:
         """Let all jobs end that end next, and return the nodes where they had pods."""

@@ -27,6 +27,10 @@ class ClassValues:
         """`default`: the class of pods that name none; empty: there is none, and their priority is 0."""
         self._values, self._default = values, default
 
+    def value(self, name: str) -> int:
+        """Return the priority of pods that name this class; empty: none."""
+        return self._values.get(name or self._default, 0)
+
     def of(self, job: KubeJob) -> tuple[int, str]:
         """Return a job's priority and the words for what gives it."""
         name = job.priority_class or self._default

@@ -9,6 +9,7 @@ import msgspec
 
 from cockpit.backends.kubernetes.objects.meta import Condition, ObjectMeta, condition
 from cockpit.backends.kubernetes.objects.node import NodeTaint
+from cockpit.backends.kubernetes.objects.placing import LabelSelector
 from cockpit.backends.kubernetes.objects.pod import PodTemplate, Quantities, Toleration
 
 Amount = str | int | float
@@ -155,6 +156,18 @@ class FlavorFungibility(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     preference: str | None = None
 
 
+class NamedCheck(msgspec.Struct, frozen=True, gc=False):
+    """An admission check that a queue names."""
+
+    name: str = ""
+
+
+class ChecksStrategy(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The admission checks of a queue, each for some of its flavors or for all."""
+
+    admission_checks: tuple[NamedCheck, ...] | None = None
+
+
 class ClusterQueueSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What a queue may use."""
 
@@ -166,6 +179,11 @@ class ClusterQueueSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     preemption: QueuePreemption | None = None
     flavor_fungibility: FlavorFungibility | None = None
     stop_policy: str | None = None
+    namespace_selector: LabelSelector | None = None
+    """The namespaces whose jobs it takes; None: of none."""
+    admission_checks: tuple[str, ...] | None = None
+    """The checks of v1beta1, for all flavors."""
+    admission_checks_strategy: ChecksStrategy | None = None
 
 
 class UsedAmount(msgspec.Struct, frozen=True, gc=False):
@@ -210,6 +228,13 @@ class ClusterQueue(msgspec.Struct, frozen=True, gc=False):
     @property
     def cohort(self) -> str:
         return self.spec.cohort_name or self.spec.cohort
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The checks that come between a job's quota and its start."""
+        strategy = self.spec.admission_checks_strategy
+        named = strategy.admission_checks or () if strategy is not None else ()
+        return self.spec.admission_checks or tuple(each.name for each in named)
 
 
 class LocalQueueSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):

@@ -1,6 +1,6 @@
-"""Objects around a waiting job: the volumes that its pods name, and the quotas of its namespace.
+"""Objects around a waiting job: the volumes that its pods name, its namespace, and the quotas of that.
 
-Source: core/v1 PersistentVolumeClaim, PersistentVolume, ResourceQuota; storage/v1 StorageClass.
+Source: core/v1 PersistentVolumeClaim, PersistentVolume, Namespace, ResourceQuota; storage/v1 StorageClass.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ class VolumeClaim(msgspec.Struct, frozen=True):
     metadata: ObjectMeta
     spec: ClaimSpec = ClaimSpec()
     status: ClaimStatus = ClaimStatus()
+
+
+class Namespace(msgspec.Struct, frozen=True):
+    """A namespace, of which queues select by labels."""
+
+    metadata: ObjectMeta
 
 
 class StorageClass(msgspec.Struct, frozen=True, rename="camel"):
