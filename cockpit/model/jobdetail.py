@@ -10,7 +10,7 @@ from cockpit.model.job import Job
 from cockpit.model.jobrow import JobRow
 from cockpit.model.priority import Breakdown
 from cockpit.model.reasons import Explanation, Reason, Waited
-from cockpit.model.resilience import NoGrowth
+from cockpit.model.resilience import NoGrowth, Scaling
 from cockpit.model.spec import JobSpec
 from cockpit.model.steps import Training
 from cockpit.model.usage import ReplicaTotals, Sample
@@ -131,6 +131,8 @@ class JobDetail(msgspec.Struct, frozen=True):
     """The progress of an elastic job's training; None: the job is not elastic, or its cluster does not know."""
     log_left_out_mib: int = 0
     """The size of what the logs of the last attempt leave out, where they are longer than their limit."""
+    scaling: Scaling | None = None
+    """On Kubernetes: the change of its number of workers that is not done, or that was tried last and failed."""
 
     def named_by(self, ref: JobRef) -> JobSpec:
         """Return the spec that is meant by what this was asked for with: the id of a batch means all its tasks."""

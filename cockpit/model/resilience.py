@@ -157,3 +157,24 @@ class NoGrowth(StrEnum):
     """The nodes with enough free resources cost more than the job's `max_price` now."""
     LIMIT_REACHED = "rules"
     """A limit or a quota is reached."""
+
+
+class ScalePhase(StrEnum):
+    """How far a change of a job's number of workers is."""
+
+    WAITING = "waiting"
+    """Its controller has not begun."""
+    RUNNING = "running"
+    FAILED = "failed"
+
+
+class Scaling(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of an elastic job's number of workers that a controller of its cluster carries out."""
+
+    name: str
+    """The kind and the name of the change: `ScaleOut train-x7k2p`."""
+    change: int
+    """By how many workers the job is to change; negative: fewer."""
+    phase: ScalePhase
+    message: str = ""
+    """Why it has failed, in the controller's words."""

@@ -5,7 +5,6 @@ What is changed in the fields of a job is in `editing`; what is sent to the serv
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,8 @@ from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
 from cockpit.backends.kubernetes.queue_acts import QueueActs
 from cockpit.backends.kubernetes.quota_acts import QuotaActs
-from cockpit.backends.kubernetes.resources import NODES, SECRETS, TRAINING_JOBS, Resource
-from cockpit.backends.kubernetes.ssh_secret import ssh_secret
+from cockpit.backends.kubernetes.resources import NODES, Resource
+from cockpit.backends.kubernetes.ssh_secret import SshSecrets
 from cockpit.backends.kubernetes.submitting import manifest_of
 from cockpit.backends.kubernetes.writing import ObjectWriter, refuse
 from cockpit.errors import CockpitError, RequestRefused
@@ -58,7 +57,7 @@ class Acts:
         """The user's name on the cluster, which submitted jobs are annotated with."""
         self.served: frozenset[Resource] = frozenset()
         """The kinds of jobs that the cluster serves."""
-        self.quota, self.queue = quota, QueueActs(writer, dialects)
+        self.quota, self.queue, self._secrets = quota, QueueActs(writer, dialects), SshSecrets(writer)
 
     async def act(self, args: msgspec.Struct, op: str) -> object:
         """Carry out an operation and return its answer. Raises `RequestRefused`."""
@@ -103,13 +102,14 @@ class Acts:
         """
         manifests = await self._manifests(specs)  # step 1
         manifests = [(kind, await self.queue.accepted(kind, each)) for kind, each in manifests]  # step 2
+        for resource, manifest in manifests:
+            await self._secrets.check(resource, manifest)
         created: list[tuple[Resource, ObjectMeta]] = []
         for resource, manifest in manifests:  # step 3
             try:
                 meta = await self._writer.create(resource, manifest)
                 created.append((resource, meta))
-                if resource == TRAINING_JOBS:
-                    await self._writer.create(SECRETS, await asyncio.to_thread(ssh_secret, resource, meta))
+                await self._secrets.make(resource, meta)
             except CockpitError:
                 for kind, meta in created:
                     await self._writer.delete(kind, meta)

@@ -27,6 +27,7 @@ from cockpit.backends.kubernetes.objects.kube_queue import ElasticQuotaTree, Kub
 from cockpit.backends.kubernetes.objects.kueue import KueueWorkload
 from cockpit.backends.kubernetes.objects.node import KubeNode
 from cockpit.backends.kubernetes.objects.pod import Pod
+from cockpit.backends.kubernetes.objects.scaler import Scaler
 from cockpit.backends.kubernetes.objects.surroundings import ResourceQuota
 from cockpit.backends.kubernetes.objects.workload import Workload
 from cockpit.backends.kubernetes.owners import Owner, Owners
@@ -42,11 +43,13 @@ from cockpit.backends.kubernetes.resources import (
     QUEUES,
     QUOTA_TREES,
     RESOURCE_QUOTAS,
+    SCALERS,
     TRAINING_JOBS,
     WORKLOADS,
     Resource,
 )
 from cockpit.backends.kubernetes.schedulers import BatchSchedulers
+from cockpit.backends.kubernetes.training_scalers import TrainingScalers
 from cockpit.backends.kubernetes.wire.access import visible_namespaces
 from cockpit.backends.kubernetes.wire.served_kinds import ServedKinds
 
@@ -79,7 +82,7 @@ class Inventory:
         """A sentence about the namespaces that are not read although the user has named none; empty: all are read."""
         self.moved: Callable[[], None] = lambda: None
         """Called when `synced`, `trouble` or `absent` may have changed."""
-        self._kinds = ServedKinds(api, (*WORKLOADS, *QUEUES, *KUBE_QUEUE_KINDS, *BATCH_SCHEDULING, *DEVICES))
+        self._kinds = ServedKinds(api, (*WORKLOADS, *QUEUES, *KUBE_QUEUE_KINDS, *BATCH_SCHEDULING, *DEVICES, *SCALERS))
         self._copies = Copies(api, random, self._has_moved)
         self.namespaces: tuple[str, ...] = ()
         """The namespaces that are read; one empty name: all."""
@@ -115,6 +118,8 @@ class Inventory:
         self.kueue = KueueCopy(self._notify)
         self.schedulers = BatchSchedulers(self._mark_owner, self._notify)
         """What Volcano, Koordinator and scheduler-plugins keep."""
+        self.scalers = TrainingScalers(self.mark)
+        """The changes of the numbers of workers of TrainingJobs."""
 
     async def start(self) -> None:
         """Find out what there is to read, and start to read it. Raises `CockpitError` where the server does not answer.
@@ -155,6 +160,9 @@ class Inventory:
         yield from self._kube_queue_readings()
         for resource in (each for each in BATCH_SCHEDULING if each in self.queue_kinds):
             yield from self._reading(resource, *self.schedulers.reader(resource))
+        if TRAINING_JOBS in self.served:
+            for resource in sorted(self._kinds.among(SCALERS)):
+                yield from self._reading(resource, Scaler, self.scalers.scaler_changed)
         for resource in sorted(self._kinds.among(DEVICES)):
             yield from self._reading(resource, *self.devices.reflected(resource))
 
@@ -340,6 +348,7 @@ class Inventory:
 
     def _with_schedulers(self, job: KubeJob) -> KubeJob:
         job.batch = self.schedulers.of(job)
+        job.scaling = self.scalers.of(job.meta)
         return job
 
     def _job_uid(self, meta: ObjectMeta) -> str:
@@ -405,6 +414,7 @@ class Inventory:
             self._resources.pop(uid, None)
         self._marked |= {uid, self._job_uid(each.metadata)}
         self.kube_queue.note_job(resource, each.metadata, present=new is not None)
+        self.scalers.note_job(resource, each.metadata, present=new is not None)
         if owner is not None:
             _move(self._parts.setdefault(owner.uid, set()), uid, present=new is not None)
         # Pods and parts that were listed before their owner were jobs of their own until now.

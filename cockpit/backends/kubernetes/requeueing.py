@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cockpit.backends.kubernetes.editing import job_name
 from cockpit.backends.kubernetes.mapping.recreation import recreated
 from cockpit.backends.kubernetes.resources import KUEUE_WORKLOADS, KUEUE_WORKLOADS_2, PODS
+from cockpit.backends.kubernetes.ssh_secret import SshSecrets
 from cockpit.backends.kubernetes.wire.discovery import served_among
 from cockpit.backends.kubernetes.writing import DRY_RUN, ObjectWriter, refuse
 from cockpit.errors import CockpitError
@@ -42,7 +43,7 @@ class Requeuer:
     ) -> None:
         """`folder`: for manifests of jobs that are being created once more; None: one of this cockpit's own."""
         self._api, self._writer, self._inventory, self._queue = api, writer, inventory, queue
-        self._folder = folder
+        self._folder, self._secrets = folder, SshSecrets(writer)
 
     async def requeue(self, number: JobId, resource: Resource, job: KubeJob) -> None:
         if job.state is JobState.QUEUED:
@@ -89,7 +90,7 @@ class Requeuer:
         1. Ask the server whether it would accept the job, under a name of its choice: the present one is taken.
         2. Write the manifest into a file.
         3. Delete the object, its pods first: those of the new one may have the same names.
-        4. Create it. Then the file is not needed any more.
+        4. Create it, with the Secret that was deleted with it. Then the file is not needed any more.
         """
         namespace, name = job.meta.namespace, job.meta.name
         manifest = recreated(await self._writer.read(resource, namespace, name), number)
@@ -102,6 +103,7 @@ class Requeuer:
             if not await self._writer.until(lambda: self._inventory.version(job.meta) is None, GONE_SECONDS):
                 refuse(f"Its pods have not ended within {GONE_SECONDS:.0f} s.", RefusalKind.UNAVAILABLE)
             written = await self._writer.create(resource, manifest, ())  # step 4
+            await self._secrets.make(resource, written)
         except CockpitError as error:
             why = str(error).rstrip(".")
             message = (

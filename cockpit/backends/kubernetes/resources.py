@@ -60,6 +60,10 @@ JAX_JOBS = Resource(KUBEFLOW, "v1", "jaxjobs", "JAXJob")
 TRAIN_JOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
 JOB_SETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 TRAINING_JOBS = Resource("kai.alibabacloud.com", "v1alpha1", "trainingjobs", "TrainingJob")
+SCALE_INS = Resource("kai.alibabacloud.com", "v1alpha1", "scaleins", "ScaleIn")
+SCALE_OUTS = Resource("kai.alibabacloud.com", "v1alpha1", "scaleouts", "ScaleOut")
+SCALERS = (SCALE_INS, SCALE_OUTS)
+"""Kinds that change the number of workers of a TrainingJob."""
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 WORKLOAD_CLASSES = Resource(
     "kueue.x-k8s.io", "v1beta1", "workloadpriorityclasses", "WorkloadPriorityClass", namespaced=False

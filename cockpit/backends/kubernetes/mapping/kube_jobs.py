@@ -26,6 +26,7 @@ from cockpit.backends.kubernetes.objects.workload import (
 from cockpit.model.attempt import EndCause
 from cockpit.model.ids import Millis
 from cockpit.model.job import ENDED, JobState
+from cockpit.model.resilience import ScalePhase, Scaling
 
 _INDEX_LABELS = (
     "training.kubeflow.org/replica-index",
@@ -79,6 +80,8 @@ class KubeJob:
         self.pods = sorted(pods, key=_rank_key)
         self.batch = BatchScheduling()
         """What is kept of it for Volcano, Koordinator and scheduler-plugins."""
+        self.scaling: Scaling | None = None
+        """The change of its number of workers that is not done, or that was tried last and failed; None: none."""
 
     @cached_property
     def groups(self) -> tuple[ReplicaGroup, ...]:
@@ -344,7 +347,11 @@ class KubeJob:
             return None
         # What the operator is about to have counts before what the job began with.
         target = self.workload.now.target_workers if self.workload is not None else None
-        return group.least, len(target) if target else group.count, group.most
+        wanted = len(target) if target else group.count
+        # What it is being changed to counts: its status has that number only when the change is done.
+        if self.scaling is not None and self.scaling.phase is not ScalePhase.FAILED:
+            wanted = max(0, wanted + self.scaling.change)
+        return group.least, wanted, group.most
 
     @property
     def present_workers(self) -> int:
