@@ -19,6 +19,7 @@ import msgspec
 from cockpit.errors import CockpitError
 from cockpit.model.jobrow import JobRows
 from cockpit.model.quantity import parse_duration, parse_memory
+from cockpit.model.reasons import Held
 from cockpit.present.columns import FRACTIONS, Column, Context, TableView, ValueKind
 from cockpit.present.moments import parse_moment
 from cockpit.present.nearest import nearest
@@ -235,9 +236,8 @@ def _equal(column: Column, table: TableView, value: str) -> Mask:
     """Return the mask of rows that equal the value: `none`, a state, a word, a task's id or a number."""
     if value.casefold() == NONE_WORD:
         return fact_is(column, lambda fact, _: fact in {None, "", ()})
-    # To users "held" is a state of a failed job; in the model it is a property beside the state, which stays `error`.
     if column.id == "state" and value.casefold() == HELD and (held_until := table.find("held_until")) is not None:
-        return fact_is(held_until, lambda fact, _: fact is not None)
+        return _held(held_until, table.find("reason"))
     if column.kind is ValueKind.RECORD:
         wanted = value.casefold()
         # A record is compared by its words, since users cannot write its JSON.
@@ -250,6 +250,16 @@ def _equal(column: Column, table: TableView, value: str) -> Mask:
         return lambda rows, context: [value == text for text in column.texts(rows, context)]
     operand = _operand(column, value)
     return lambda rows, context: [number == operand.wanted for number in operand.numbers(column.facts(rows, context))]
+
+
+def _held(held_until: Column, reason: Column | None) -> Mask:
+    """Return the mask of jobs whose containers are held after they failed, and of queued jobs that are on hold.
+
+    To users both are a state; in the model they are a property beside the state, which stays `error`, and the reason of
+    a job whose state is `queued`.
+    """
+    container = fact_is(held_until, lambda fact, _: fact is not None)
+    return container if reason is None else any_of([container, fact_is(reason, lambda fact, _: isinstance(fact, Held))])
 
 
 def _same_word(column: Column, value: str) -> Mask:

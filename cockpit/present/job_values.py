@@ -16,9 +16,10 @@ from cockpit.present.columns import Context, Fraction
 from cockpit.present.folding import FoldedRow, progress
 from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
-from cockpit.present.reasons import REASON_TYPES, START_UNKNOWN, reason_sentence
+from cockpit.present.reasons import REASON_TYPES, START_UNKNOWN, reason_sentence, reason_wording
 from cockpit.present.safe import safe
 from cockpit.present.states import (
+    brief_end,
     copying_sentence,
     end_sentence,
     ending_sentence,
@@ -54,6 +55,17 @@ def _own_why(row: JobRow, context: Context) -> str | None:
         return copying_sentence(row.staged)
     short = short_of_workers(row) if row.workers is not None else None
     return "; ".join(filter(None, (leaves, short, failed_replica(row)))) or None
+
+
+def brief_why(row: JobRow, context: Context) -> str:
+    """Return `why` as one short clause for a cell of a list; empty: nothing to say."""
+    if row.reason is not None:
+        first = reason_wording(row.reason, context.now, context.zone).brief
+    elif row.ending is None and row.end_cause is not None:
+        first = brief_end(row, row.end_cause)
+    else:
+        first = (_own_why(row, context) or "").partition("; ")[0]
+    return "; ".join(filter(None, (first, "" if row.retries is None else retry_words(row.retries))))
 
 
 def failure_words(row: JobRow) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from cockpit.model.reasons import Resource
 from cockpit.present import units
@@ -16,6 +16,20 @@ RESOURCE_NAMES: Final = {
     Resource.CARD_SHARE: "share of a card",
     Resource.NODE: "empty node",
 }
+
+
+class Wording(NamedTuple):
+    """A reason in words, without a full stop."""
+
+    brief: str
+    """One short clause, for a cell of a list."""
+    clauses: tuple[str, ...]
+    """The clauses of the sentence: first what blocks the job, then the particulars."""
+
+
+def wording(first: str, *more: str, brief: str = "") -> Wording:
+    """Return the wording with these clauses, of which the first is short enough for a list if `brief` is empty."""
+    return Wording(brief or first, (first, *more))
 
 
 def listed(things: Iterable[str], last: str = "and") -> str:

@@ -31,7 +31,7 @@ from cockpit.model.pod_reasons import (
 from cockpit.model.pod_reasons import StartStep as Step
 from cockpit.present import units
 from cockpit.present.moments import clock
-from cockpit.present.phrases import listed
+from cockpit.present.phrases import Wording, listed, wording
 from cockpit.present.safe import safe
 
 _OBSTACLES: Final = {
@@ -68,26 +68,32 @@ _PLAIN: Final = frozenset({"", "ContainerCreating", "PodInitializing", "Waiting"
 """Words that say no more than the sentence."""
 
 
-def pod_clauses(reason: PodReason, now: Millis, zone: tzinfo | None) -> Iterator[str]:
-    """Yield what the job waits for, then the particulars. `zone` None: this machine's."""
+def pod_wording(reason: PodReason, now: Millis, zone: tzinfo | None) -> Wording:
+    """Return what the job waits for, then the particulars. `zone` None: this machine's."""
     match reason:
         case Unschedulable():
-            yield from _unschedulable(reason)
-            yield from _by_nodes(reason, now, zone)
+            return wording(*_unschedulable(reason), *_by_nodes(reason, now, zone), brief=_unschedulable_briefly(reason))
         case PodsNotCreated():
-            yield f"waits for the controller of its {safe(reason.kind)} to create its pods"
+            waits = f"waits for the controller of its {safe(reason.kind)} to create its pods"
             # The controller's sentence has the same figures, written closely.
-            if reason.message and not reason.quotas:
-                yield safe(reason.message)
-            yield from map(_quota, reason.quotas)
+            message = (safe(reason.message),) if reason.message and not reason.quotas else ()
+            brief = f"the quota {safe(reason.quotas[0].quota)} is used up" if reason.quotas else "waits for its pods"
+            return wording(waits, *message, *map(_quota, reason.quotas), brief=brief)
         case QueueWaits():
-            yield from _queue_waits(reason, now, zone)
+            return _queue_waits(reason, now, zone)
         case Gated():
-            yield f"scheduling gates keep it back: {listed([safe(each) for each in reason.gates])}"
+            gates = listed([safe(each) for each in reason.gates])
+            one = f"kept back by the gate {gates}"
+            brief = one if len(reason.gates) == 1 else f"kept back by {len(reason.gates)} scheduling gates"
+            return wording(f"scheduling gates keep it back: {gates}", brief=brief)
         case PodsStarting():
-            yield from _starting(reason)
+            steps = _STEPS if reason.pods == 1 else _STEPS_OF_SEVERAL
+            return wording(*_starting(reason), brief=f"{units.counted(reason.pods, 'pod')} {steps[reason.step]}")
         case GangIncomplete():
-            yield from _gang(reason)
+            pods = units.counted(reason.least, "pod")
+            return wording(
+                *_gang(reason), brief=f"{reason.ready} of the {pods} of its gang {_have(reason.ready)} a node"
+            )
 
 
 _ADMISSION: Final = {
@@ -120,10 +126,40 @@ _ADMISSION: Final = {
     "Quota": "does not fit into {} {}",
 }
 
+_ADMISSION_BRIEFLY: Final = {
+    "ExceedsMaxQuota": "asks for more than queue {1} can ever use",
+    "NoMatchingFlavor": "queue {1} has no quota for nodes of its kind",
+    "WaitingForPreemptedWorkloads": "waits for {0} to preempt other jobs",
+    "TopologyPlacementFailed": "waits for nodes close enough together",
+    "WaitingForPodsReady": "waits for pods of jobs before it to be ready",
+    "PendingEvaluation": "waits for {0} to look at it again",
+    "Suspended": "queue {1} is stopped",
+    "Preempted": "was preempted by {0}, and waits again",
+    "PodsReadyTimeout": "its pods were not ready in time; waits again",
+    "ClusterQueueStopped": "its cluster queue is stopped",
+    "LocalQueueStopped": "queue {1} is stopped",
+    "AdmissionCheck": "was put back by an admission check",
+    "NodeFailures": "its nodes failed; waits again",
+    "Reserved": "has its quota, and waits for admission checks",
+    "TimeoutBackoff": "did not start in time; waits again",
+    "Closed": "queue {1} is closed",
+    "NoQueue": "there is no queue {1}",
+}
+"""Short clauses by the same codes, where the sentence is too long for a list; `{0}` is the manager, `{1}` the queue."""
 
-def _queue_waits(reason: QueueWaits, now: Millis, zone: tzinfo | None) -> Iterator[str]:
-    words = _ADMISSION.get(reason.code, f"is not admitted by {{}} in queue {{}} ({safe(reason.code)})")
-    yield words.format(safe(reason.manager), safe(reason.queue) or "-")
+
+def _queue_waits(reason: QueueWaits, now: Millis, zone: tzinfo | None) -> Wording:
+    names = safe(reason.manager), safe(reason.queue) or "-"
+    words = _ADMISSION.get(reason.code)
+    first = f"is not admitted by {{}} in queue {{}} ({safe(reason.code)})" if words is None else words
+    brief = _ADMISSION_BRIEFLY.get(reason.code, words or "is not admitted by {} in queue {}").format(*names)
+    # How much is missing says more than that the queue is full.
+    if (short := next((each for each in reason.flavors if each.missing), None)) is not None:
+        brief = f"needs {safe(short.missing)} more {safe(short.resource)} in queue {names[1]}"
+    return wording(first.format(*names), *_of_admission(reason, now, zone), brief=brief)
+
+
+def _of_admission(reason: QueueWaits, now: Millis, zone: tzinfo | None) -> Iterator[str]:
     if reason.until is not None:
         yield f"not before {clock(reason.until, now, zone)}"
     # What the manager's sentence says of flavors is said in figures; other sentences stand as they are.
@@ -186,6 +222,18 @@ def _unschedulable(reason: Unschedulable) -> Iterator[str]:
         yield ", ".join(map(_excluded, reason.excluded))
 
 
+def _unschedulable_briefly(reason: Unschedulable) -> str:
+    """Return the obstacle that most nodes have: `no node: 20 have too little free cpu`."""
+    found = reason.by_nodes
+    if reason.claims:
+        return _CLAIMS[reason.claims[0].trouble].format(safe(reason.claims[0].claim))
+    if found is not None and found.excluded and not found.fitting:
+        return f"no node: {_group(found.excluded[0], dict(found.wanted))}"
+    if reason.excluded:
+        return f"no node: {_excluded(reason.excluded[0])}"
+    return "no node for its pod" if reason.wanted == 1 else f"no node for {reason.pods} of its {reason.wanted} pods"
+
+
 _CLAIMS: Final = {
     ClaimTrouble.ABSENT: "the volume claim {} does not exist",
     ClaimTrouble.NO_CLASS: "the volume claim {} has no storage class that exists",
@@ -238,10 +286,9 @@ def _group(each: NodesExcluded, wanted: Mapping[str, int]) -> str:
         return f"{each.nodes} {_lacks(each.nodes)} the label {safe(each.about)}"
     if each.free is None or each.about not in wanted:
         return _excluded(each)
-    has = "has" if each.nodes == 1 else "have"
     most = "at most " if each.at_most else ""
     free = _amount(each.about, each.free, each.model) if each.free else f"no {_noun(each.about, each.model)}"
-    return f"{each.nodes} {has} {most}{free} free"
+    return f"{each.nodes} {_have(each.nodes)} {most}{free} free"
 
 
 def _lacks(nodes: int) -> str:
@@ -269,7 +316,7 @@ def _excluded(each: NodesExcluded) -> str:
     # The scheduler gives no count for causes that concern the pod and no node.
     count = f"{each.nodes} " if each.nodes else ""
     if each.obstacle is Obstacle.TAINT and not each.about:
-        return f"{count}{'has' if each.nodes == 1 else 'have'} taints that it does not tolerate"
+        return f"{count}{_have(each.nodes)} taints that it does not tolerate"
     return f"{count}{(one if each.nodes == 1 else several).format(safe(each.about))}"
 
 
@@ -291,8 +338,12 @@ _MEMBERS: Final = {
 }
 
 
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
+
+
 def _gang(reason: GangIncomplete) -> Iterator[str]:
-    pods, have = units.counted(reason.least, "pod"), "has" if reason.ready == 1 else "have"
+    pods, have = units.counted(reason.least, "pod"), _have(reason.ready)
     gang = f" of gang {safe(reason.gang)}" if reason.gang else ""
     yield f"starts with {pods}{gang} or not at all; {reason.ready} of them {have} a node"
     yield from map(_missing, reason.missing)

@@ -25,12 +25,12 @@ from cockpit.model.reasons import (
 )
 from cockpit.present import units
 from cockpit.present.moments import clock
-from cockpit.present.phrases import RESOURCE_NAMES, amount, bare_amount, listed
-from cockpit.present.pod_reasons import pod_clauses
+from cockpit.present.phrases import RESOURCE_NAMES, Wording, amount, bare_amount, listed, wording
+from cockpit.present.pod_reasons import pod_wording
 from cockpit.present.references import job_shown
-from cockpit.present.rule_reasons import rule_clauses
+from cockpit.present.rule_reasons import rule_wording
 from cockpit.present.safe import safe
-from cockpit.present.slurm_reasons import slurm_clauses
+from cockpit.present.slurm_reasons import slurm_wording
 
 REASON_TYPES: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args(Reason))
 """The name of each type of reason in JSON."""
@@ -40,7 +40,7 @@ MOST_CAUSES: Final = 2
 """Largest number of different causes that a sentence about nodes out of service names; a node's page has the rest."""
 START_UNKNOWN: Final = "its start is not known because of a defect in cockpit, which the engine's log records"
 FAILED: Final = "could not be judged because of a defect in cockpit, which the engine's log records"
-_NOT_EVALUATED = ("waits for the scheduler to look at it",)
+_NOT_EVALUATED = wording("waits for the scheduler to look at it")
 
 
 @lru_cache(maxsize=4096)
@@ -49,37 +49,42 @@ def reason_sentence(reason: Reason, now: Millis, zone: tzinfo | None) -> str:
 
     The sentences are cached: ten thousand queued jobs have few different reasons, and reasons cache their hashes.
     """
-    return "; ".join(reason_clauses(reason, now, zone))
+    return "; ".join(reason_wording(reason, now, zone).clauses)
 
 
 @lru_cache(maxsize=4096)
-def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
-    """Return the clauses of the sentence: what the job waits for, then the particulars."""
+def reason_wording(reason: Reason, now: Millis, zone: tzinfo | None) -> Wording:
+    """Return the short clause of lists and the clauses of the sentence: what the job waits for, then the
+    particulars."""
     match reason:
         case Held():
             since = f" since {clock(reason.since, now, zone)}" if reason.since is not None else ""
-            return (f"held by {safe(reason.by)}{since}",)
+            return wording(f"held by {safe(reason.by)}{since}", brief=f"held by {safe(reason.by)}")
         case WouldDelay():
             start = clock(reason.reserved_at, now, zone)
-            return (f"would fit now, but would delay {job_shown(reason.ahead)}, which is to start by {start}",)
+            ahead = job_shown(reason.ahead)
+            sentence = f"would fit now, but would delay {ahead}, which is to start by {start}"
+            return wording(sentence, brief=f"fits now, but would delay job {ahead}")
         case NotEnoughFree() | NeverFits() | NoEligibleNode() | NoAlternative():
-            return tuple(_of_room(reason, now, zone))
+            return _of_room(reason, now, zone)
         case SchedulerReason():
-            return slurm_clauses(reason)
+            return slurm_wording(reason)
         case QueueWaits() | Unschedulable() | PodsNotCreated() | Gated() | PodsStarting() | GangIncomplete():
-            return tuple(pod_clauses(reason, now, zone))
+            return pod_wording(reason, now, zone)
         case _:
-            return _not_evaluated(reason) if isinstance(reason, NotEvaluated) else rule_clauses(reason, now, zone)
+            return _not_evaluated(reason) if isinstance(reason, NotEvaluated) else rule_wording(reason, now, zone)
 
 
-def _not_evaluated(reason: NotEvaluated) -> tuple[str, ...]:
-    return (FAILED, safe(reason.failure)) if reason.failure else _NOT_EVALUATED
+def _not_evaluated(reason: NotEvaluated) -> Wording:
+    if not reason.failure:
+        return _NOT_EVALUATED
+    return wording(FAILED, safe(reason.failure), brief="could not be judged: a defect in cockpit")
 
 
 def _of_room(
     reason: NotEnoughFree | NeverFits | NoEligibleNode | NoAlternative, now: Millis, zone: tzinfo | None
-) -> Iterable[str]:
-    """Return the clauses of a reason about room on nodes."""
+) -> Wording:
+    """Return the words for a reason about room on nodes."""
     match reason:
         case NotEnoughFree():
             return _not_enough_free(reason)
@@ -91,9 +96,9 @@ def _of_room(
             return _no_alternative(reason, now, zone)
 
 
-def _not_enough_free(reason: NotEnoughFree) -> list[str]:
-    """Return the clauses: the request, the nodes with room, the nearest nodes, and preemption."""
-    parts = [_wish(reason)]
+def _not_enough_free(reason: NotEnoughFree) -> Wording:
+    """Return the words: the request, the nodes with room, the nearest nodes, and preemption."""
+    parts: list[str] = []
     # For one node the nearest nodes below say the same with figures.
     if reason.nodes_wanted > 1:
         some = reason.nodes_with_room
@@ -107,7 +112,7 @@ def _not_enough_free(reason: NotEnoughFree) -> list[str]:
         )
     if reason.preemptable is not None:
         parts.append(_preemptable(reason.preemptable))
-    return [*parts, *_excluded(reason.excluded)]
+    return wording(_wish(reason), *parts, *_excluded(reason.excluded))
 
 
 def _excluded(nodes: tuple[tuple[NodeName, str], ...]) -> Iterator[str]:
@@ -149,29 +154,33 @@ def _lack(node: NodeShortfall, reason: NotEnoughFree) -> str:
     return f"{amount(node.resource, node.free) if node.free else f'no {RESOURCE_NAMES[node.resource]}'} free"
 
 
-def _no_alternative(reason: NoAlternative, now: Millis, zone: tzinfo | None) -> Iterator[str]:
-    """Yield what each alternative spec waits for, then the particulars of each."""
-    each = [reason_clauses(one, now, zone) for one in reason.specs]
+def _no_alternative(reason: NoAlternative, now: Millis, zone: tzinfo | None) -> Wording:
+    """Return what each alternative spec waits for, then the particulars of each."""
+    each = [reason_wording(one, now, zone) for one in reason.specs]
+    more = [
+        f"spec {number}: {', '.join(words.clauses[1:])}" for number, words in enumerate(each, 1) if words.clauses[1:]
+    ]
     # Equal first clauses of several specs are said once.
-    yield ", or ".join(dict.fromkeys(first for first, *_ in each))
-    for number, (_, *more) in enumerate(each, 1):
-        if more:
-            yield f"spec {number}: {', '.join(more)}"
+    first = ", or ".join(dict.fromkeys(words.clauses[0] for words in each))
+    briefs = list(dict.fromkeys(words.brief for words in each))
+    return wording(first, *more, brief=f"{''.join(briefs[:1])}{', or another spec' if briefs[1:] else ''}")
 
 
-def _never_fits(reason: NeverFits) -> tuple[str, ...]:
-    """Return the clauses for a request that exceeds the largest node, or the nodes that the job may use."""
+def _never_fits(reason: NeverFits) -> Wording:
+    """Return the words for a request that exceeds the largest node, or the nodes that the job may use."""
+    particulars = *_restrictions(reason, "others"), *_other_partitions(reason)
     if reason.resource is None:
         big_enough = "none is" if reason.most == 0 else f"only {reason.most} {_is(reason.most)}"
         head = f"asks for {units.counted(reason.wanted, 'node')} of that size", f"{big_enough} big enough"
-    else:
-        wanted = amount(reason.resource, reason.wanted, reason.card_models)
-        # There may be larger nodes that this job must not use: without the words the sentence would be false.
-        whose = "it may use " if reason.taints or reason.dedicated else ""
-        largest = f"the largest {whose}has {bare_amount(reason.resource, reason.most)}"
-        none = f"no node {whose and 'that it may use '}has any"
-        head = f"asks for {wanted} on one node", largest if reason.most else none
-    return (*head, *_restrictions(reason, "others"), *_other_partitions(reason))
+        return wording(*head, *particulars, brief=f"{big_enough} big enough of the {reason.wanted} nodes it asks for")
+    wanted = amount(reason.resource, reason.wanted, reason.card_models)
+    # There may be larger nodes that this job must not use: without the words the sentence would be false.
+    whose = "it may use " if reason.taints or reason.dedicated else ""
+    largest = f"the largest {whose}has {bare_amount(reason.resource, reason.most)}"
+    none = f"no node {whose and 'that it may use '}has any"
+    head = f"asks for {wanted} on one node", largest if reason.most else none
+    brief = f"no node {whose and 'that it may use '}has {wanted}"
+    return wording(*head, *particulars, brief=brief)
 
 
 def _other_partitions(reason: NeverFits) -> Iterator[str]:
@@ -188,21 +197,34 @@ def _restrictions(reason: NeverFits | NoEligibleNode, which: str) -> Iterator[st
         yield f"{which} are only for jobs that tolerate {listed(reason.taints)}"
 
 
-def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
+def _no_eligible_node(reason: NoEligibleNode) -> Wording:
     request = _asked_of_nodes(reason) + (" for its launcher" if reason.launcher else "")
+    asks = f"asks for {request}"
     # In this order: an exclusion and a node that is down pass by themselves, a taint by changing the job, and only then
     # there is no such node.
     if reason.excluded:
-        return f"asks for {request}", *_excluded(reason.excluded)
+        return wording(
+            asks, *_excluded(reason.excluded), brief=f"its check failed on {_few(each for each, _ in reason.excluded)}"
+        )
     if reason.prices:
         present = listed(f"{safe(name)} costs {milli / 1000:g}" for name, milli in reason.prices)
-        return f"asks for {request}", f"{present} now"
+        return wording(
+            asks, f"{present} now", brief=f"{_few(name for name, _ in reason.prices)} costs more than it pays"
+        )
     if reason.out_of_service:
-        return f"asks for {request}", _out_of_service(reason)
+        are = _is(len(reason.out_of_service))
+        return wording(asks, _out_of_service(reason), brief=f"{_few(reason.out_of_service)} {are} out of service")
     if restrictions := tuple(_restrictions(reason, "such nodes")):
-        return f"asks for {request}", *restrictions
+        pool = f"such nodes are only for pool {_few(reason.dedicated)}" if reason.dedicated else ""
+        return wording(asks, *restrictions, brief=pool or f"such nodes have a taint: {_few(reason.taints)}")
     whose = f"partition {safe(reason.partition)}" if reason.partition else "the cluster"
-    return f"asks for {request}", f"{whose} has no such node"
+    return wording(asks, f"{whose} has no such node", brief=f"{whose} has no {request}")
+
+
+def _few(names: Iterable[str]) -> str:
+    """Return up to two names, and of more the first and their number: `n01 and n02`, `n01 and 3 others`."""
+    first, *others = names
+    return listed([first, *others]) if len(others) < MOST_CAUSES else f"{safe(first)} and {len(others)} others"
 
 
 def _out_of_service(reason: NoEligibleNode) -> str:

@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from cockpit.model.reasons import SchedulerReason
+from cockpit.present.phrases import Wording, wording
 from cockpit.present.safe import safe
 
 _LIMIT: Final = re.compile(
@@ -27,7 +28,9 @@ _WHAT: Final = {
     "unknown": "a resource",
 }
 _COUNTED: Final = frozenset({"CPUs", "nodes", "cards (GRES)", "licences"})
+_WHOSE_BRIEFLY: Final = {"Assoc": "its account or user", "QOS": "its QOS", "": "its QOS"}
 _WHOSE: Final = {"Assoc": "its account's or user's association", "QOS": "its QOS", "": "its QOS"}
+_DOWN: Final = "nodes that it needs are down, drained or reserved for partitions of higher priority"
 
 SENTENCES: Final[tuple[tuple[str, str], ...]] = (
     ("Priority", "jobs of higher priority come first"),
@@ -55,10 +58,7 @@ SENTENCES: Final[tuple[tuple[str, str], ...]] = (
     ("ReservationInvalid", "its reservation is no good to it"),
     ("Reservation", "waits for its reservation"),
     ("ReqNodeNotAvail", "nodes that it needs are not available"),
-    (
-        "Nodes required for job are DOWN",
-        "nodes that it needs are down, drained or reserved for partitions of higher priority",
-    ),
+    ("Nodes required for job are DOWN", _DOWN),
     ("NodeDown", "a node of it is down"),
     ("FrontEndDown", "the front end nodes are down"),
     ("SchedDefer", "the scheduler looks at new jobs later"),
@@ -99,19 +99,32 @@ SENTENCES: Final[tuple[tuple[str, str], ...]] = (
 some codes as sentences, with blanks or underscores, and lists nodes after a comma."""
 
 
-def slurm_clauses(reason: SchedulerReason) -> tuple[str, ...]:
-    """Return the clauses of a Slurm reason: first what blocks the job, then what the reason is about."""
+_BRIEFLY: Final = {
+    _DOWN: "nodes that it needs are down or reserved",
+    "a job that it depends on ended otherwise: it never starts": "never starts: a job before it ended otherwise",
+    "as many jobs of its account or user run as may at once": "its account or user is at its job limit",
+    "its QOS takes no more jobs from accounts that used so much": "its account has used too much for its QOS",
+    "no nodes just now have the features that it asks for": "no node now has the features that it asks for",
+    "asks for more memory for each CPU or node than is allowed": "asks for more memory than is allowed",
+    "asks for more or fewer nodes than its partition gives": "asks for too many or too few nodes",
+}
+"""Short clauses for the sentences that are too long for a list."""
+
+
+def slurm_wording(reason: SchedulerReason) -> Wording:
+    """Return the words for a Slurm reason: first what blocks the job, then what the reason is about."""
     # Some codes come with blanks, some with underscores.
     code = reason.code.replace("_", " ").strip()
     more = [safe(reason.about)] if reason.about else [*_behind_the_comma(code)]
     # The codes of limits are put together from parts, of which there are too many combinations for the table.
     limit = _LIMIT.fullmatch(code.replace(" ", ""))
     if limit is not None:
-        return (_of_limit(limit), *more)
+        return wording(_of_limit(limit), *more, brief=_limit_briefly(limit))
     sentence = next((words for lead, words in SENTENCES if code.startswith(lead)), "")
     if not sentence:
-        return (f"the cluster says: {safe(reason.code)}" if reason.code else "waits, and the cluster does not say why",)
-    return (sentence, *more)
+        unknown = f"the cluster says: {safe(reason.code)}" if reason.code else "waits, and the cluster does not say why"
+        return wording(unknown)
+    return wording(sentence, *more, brief=_BRIEFLY.get(sentence, ""))
 
 
 def _behind_the_comma(code: str) -> list[str]:
@@ -134,6 +147,23 @@ def _of_limit(match: re.Match[str]) -> str:
         used_up = match["scope"] == "Grp"
         return f"the time that {whose} has is used up" if used_up else f"asks for a longer time than {whose} allows"
     return _of_resource(match, whose, _WHAT[what])
+
+
+def _limit_briefly(match: re.Match[str]) -> str:
+    """Return the short clause for a limit: `at the job limit of its QOS`."""
+    whose, what = _WHOSE_BRIEFLY[match["whose"]], match["what"].lower()
+    if what.startswith("submit"):
+        return f"at the limit of submitted jobs of {whose}"
+    if what.startswith("job"):
+        return f"at the job limit of {whose}"
+    if what.startswith("wall"):
+        return f"the time of {whose} is used up" if match["scope"] == "Grp" else f"asks for too long for {whose}"
+    if match["scope"] == "Min":
+        return f"asks for too little for {whose}"
+    thing = _WHAT[what].removesuffix("s") if what != "gres" else "card"
+    if match["per"] in {"Job", "Node"}:
+        return f"above the {thing} limit of {whose}"
+    return f"at the {thing}{' time' if match['time'] else ''} limit of {whose}"
 
 
 def _of_resource(match: re.Match[str], whose: str, what: str) -> str:

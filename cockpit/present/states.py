@@ -117,6 +117,18 @@ def end_sentence(row: JobRow, cause: EndCause) -> str:
             return _ENDED[cause] + _stopped_by_words(row, cause)
 
 
+def brief_end(row: JobRow, cause: EndCause) -> str:
+    """Return `end_sentence` as one short clause: `exit 137: out of memory`."""
+    if cause is EndCause.EXIT:
+        return of_hook(row.hook) + _exit_briefly(row) if row.exit_code else failed_replica(row)
+    # What the runtime says of a start or a loss may quote pages of a program's output.
+    return _ENDED[cause] if cause in {EndCause.START_FAILED, EndCause.LOST} else end_sentence(row, cause)
+
+
+def _exit_briefly(row: JobRow) -> str:
+    return f"exit {row.exit_code}: out of memory" if row.oom else exit_words(row.exit_code)
+
+
 def failed_replica(row: JobRow) -> str:
     """Return the replica that failed, for a job with several: `replica 2 failed: exit 1`; empty where none has
     failed."""

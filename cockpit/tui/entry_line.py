@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING
 
 from cockpit.errors import CockpitError
@@ -26,6 +27,10 @@ HINTS = {
     NAME: "a name for this filter",
 }
 """What the empty entry shows, by its kind; for a filter it is the view's example."""
+
+
+_STATE_TERM = re.compile(r"(?<!\S)state:[a-z,]+(?!\S)")
+"""A term of a filter that wants certain states."""
 
 
 class EntryLine:
@@ -161,6 +166,20 @@ class EntryLine:
         """Filter the present view so that removing the filter puts the cursor back on its present row."""
         self._came_from = self._tables.table.cursor_id
         self.filter(text)
+
+    def toggle_state(self, states: str) -> None:
+        """Show only the rows in these states, instead of other states that were chosen so; shown already: all states.
+
+        The other terms of the filter stay.
+        """
+        term = f"state:{states}"
+        others = _STATE_TERM.sub(" ", self.filter_text).strip()
+        if term not in _STATE_TERM.findall(self.filter_text):
+            self.filter_from_here(f"{others} {term}".strip())
+        elif others:
+            self.filter(others)
+        else:
+            self._remove_filter()
 
     def step_back(self) -> bool:
         """Remove the filter, or the error in it; return whether there was one."""

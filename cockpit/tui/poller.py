@@ -227,6 +227,8 @@ class Poller:
         table = self._tables.jobs
         if changes.order_changed:
             table.order_changed()  # first: the rows that are visible follow from the new order
+            if not self._state.all_came:
+                table.stay_on_top()  # what leads the list may come with a later page
         table.rows_changed(changes.changed)
         if self._columns_for != self._state.job_rows.folds.used:  # the rows now need other columns
             self._columns_for = self._state.job_rows.folds.used

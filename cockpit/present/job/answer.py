@@ -37,7 +37,7 @@ from cockpit.present.outlook import (
 )
 from cockpit.present.phrases import listed
 from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
-from cockpit.present.reasons import reason_clauses
+from cockpit.present.reasons import reason_wording
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, hung, line, line_width, spread
 from cockpit.present.start_words import likely_words, no_bound_lines, spread_words
@@ -119,7 +119,7 @@ def _waiting(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iter
     context, explanation = panel.context, detail.explanation if detail is not None else None
     reason = _best_reason(row, panel)
     # Suspended below its minimum, a job waits for workers: that is its verdict, and what they lack is the detail.
-    first, *more = reason_clauses(reason, context.now, context.zone) if reason is not None else ("is queued",)
+    first, *more = reason_wording(reason, context.now, context.zone).clauses if reason is not None else ("is queued",)
     if suspended := below_min(row, context.now, context.zone):
         first, more = suspended, [first, *more]
     starts = _starts(row, panel)

@@ -6,6 +6,7 @@ from collections import Counter
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
+from cockpit.model.ids import seniority
 from cockpit.present.folding import FoldedRow, expanded, folded, folds, group_of
 from cockpit.present.job.list import Changes, JobList
 from cockpit.present.tables.jobs import OPTIONAL
@@ -208,6 +209,16 @@ class FoldedList:
         # Also of tasks that the filter hides.
         self._task_counts = Counter(array_of.values())
         folds = {array for array, tasks in groups.items() if self._rows_fold(tasks, array)} - self._unfolded
-        # A folded array is shown at the place of its first shown task, with the array as id.
-        heads = {groups[array][0]: array for array in folds}
-        self._order = [heads.get(job, job) for job in jobs if array_of.get(job) not in folds or job in heads]
+        # An array is shown at the place of its first shown task, folded with the array as id. Its tasks stand together
+        # where the list is in its usual order, which has a running task far from those that wait.
+        together = not self.jobs.sort_column
+        shown = {tasks[0]: [array] if array in folds else tasks for array, tasks in groups.items()}
+        for tasks in groups.values() if together else ():
+            tasks.sort(key=seniority)
+        self._order = []
+        for job in jobs:
+            array = array_of.get(job)
+            if array is None or (array not in folds and not together):
+                self._order.append(job)
+            elif job in shown:
+                self._order += shown[job]

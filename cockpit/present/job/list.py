@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from cockpit.model.ids import is_apart, seniority
 from cockpit.present.filters import compile_filter
+from cockpit.present.landing import landing_keys, landing_order
 from cockpit.present.saved import Saved, none_saved
 from cockpit.present.searching import SearchMemory
 from cockpit.present.sorting import arranged, comparables, key_parts
@@ -101,7 +102,8 @@ class JobList:
     """Rows by id, filtered and sorted. `context` gives the moment as of which filters and derived columns are
     evaluated; `renew` evaluates them again.
 
-    While `row` returns the same object, the row has not changed. Rows without another order are in order of submission.
+    While `row` returns the same object, the row has not changed. Rows without another order are in that of
+    `landing.Rank`: what needs the user comes first.
     """
 
     def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:
@@ -125,8 +127,8 @@ class JobList:
         self.largest_id = 0
         """Largest id among all jobs that have been in the list."""
         self._age: Callable[[JobRow], int] = _id
-        """Function that gives the sort key of rows without another order: the id, until a job has been in the list
-        whose id does not give the order of submission."""
+        """Function that gives a row's place in the order of submission: the id, until a job has been in the list
+        whose id does not give that order."""
 
     @property
     def order(self) -> Sequence[JobId]:
@@ -207,7 +209,7 @@ class JobList:
         self.renew()
 
     def sort_by(self, column: str, *, descending: bool) -> None:
-        """Sort by the column of this name; empty: in order of submission."""
+        """Sort by the column of this name; empty: what needs the user first."""
         self.sort_column, self.descending = column, descending
         self.renew()
 
@@ -248,11 +250,11 @@ class JobList:
         # Rows nearly always come in order of submission, which is cheap to find out by numbers alone.
         if ages != sorted(ages):
             passing.sort(key=self._age)
-        submitted = list(map(_id, passing))
-        for column, descending in self._sorting():
+        if (column := self._sorting()) is None:
+            self._order = landing_order(passing, context.user)
+        else:
             values = comparables(column, column.facts(passing, context))
-            submitted = arranged(submitted, values, descending=descending)
-        self._order = submitted
+            self._order = arranged(list(map(_id, passing)), values, descending=self.descending)
         self._ordered = self._places = None
 
     def _passing(self, rows: Iterable[JobRow]) -> list[JobRow]:
@@ -261,9 +263,9 @@ class JobList:
             rows = [row for row in rows if row.user == context.user]
         return self._filter.passing(rows, context)
 
-    def _sorting(self) -> list[tuple[Column, bool]]:
-        column = JOBS.find(self.sort_column)
-        return [] if column is None else [(column, self.descending)]
+    def _sorting(self) -> Column | None:
+        """Return the column by which the rows are sorted; None: by none."""
+        return JOBS.find(self.sort_column)
 
     def _keyed(self) -> Ordered[JobId]:
         if self._ordered is None:
@@ -276,12 +278,13 @@ class JobList:
         return dict(zip(map(_id, rows), self._keys(rows), strict=True))
 
     def _keys(self, rows: Sequence[JobRow]) -> list[Any]:
-        """Return the sort keys of rows: the facts of the sorted columns as of the moment of sorting, then seniority."""
-        parts: list[list[Any]] = [list(map(self._age, rows))]
-        for column, descending in self._sorting():
-            # In front of the age: of equal facts the earlier submission comes first.
-            parts[:0] = key_parts(column, column.facts(rows, self._order_context()), descending=descending)
-        return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
+        """Return the sort keys of rows: the facts of the sorted column as of the moment of sorting, then seniority."""
+        context, ages = self._order_context(), list(map(self._age, rows))
+        if (column := self._sorting()) is None:
+            return landing_keys(rows, ages, context.user)
+        # In front of the age: of equal facts the earlier submission comes first.
+        parts = key_parts(column, column.facts(rows, context), descending=self.descending)
+        return list(zip(*parts, ages, strict=True))
 
 
 def _by_id(rows: Iterable[JobRow]) -> dict[JobId, JobRow]:

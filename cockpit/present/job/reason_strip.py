@@ -13,7 +13,7 @@ from cockpit.model.reasons import SchedulerReason
 from cockpit.present import units
 from cockpit.present.bars import apportioned
 from cockpit.present.moments import clock
-from cockpit.present.reasons import reason_clauses
+from cockpit.present.reasons import reason_wording
 from cockpit.present.spans import INDENT, MUTED, Line, Span, line
 from cockpit.present.width import pad, widest
 
@@ -132,5 +132,5 @@ def _legend(stretches: Sequence[ReasonPeriod], signs: Signs, panel: PanelContext
     lengths = [units.spoken((each.until - each.since) // 1000) for each in shown]
     room = widest(lengths)
     for each, at, length in zip(shown, clocks, lengths, strict=True):
-        words = reason_clauses(each.reason, context.now, context.zone)[0] if each.reason else unseen
+        words = reason_wording(each.reason, context.now, context.zone).brief if each.reason else unseen
         yield line(Span(INDENT), _sign(each, signs), Span(f" {at}  {pad(length, room)}  ", MUTED), Span(words))

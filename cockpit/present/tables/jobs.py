@@ -25,6 +25,7 @@ from cockpit.present.job_values import (
     WORKERS_SCHEMA,
     amount,
     bounds_json,
+    brief_why,
     cards,
     copied_json,
     elapsed_seconds,
@@ -39,11 +40,11 @@ from cockpit.present.job_values import (
     wait_seconds,
     why,
 )
+from cockpit.present.landing import needs_owner
 from cockpit.present.moments import brief_clock
-from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
-from cockpit.present.states import GLYPHS, copied_percent, retry_words, seconds_left
+from cockpit.present.spans import ACCENT, MUTED, STRONG, TEXT, Line, Span, line
+from cockpit.present.states import GLYPHS, copied_percent, seconds_left
 from cockpit.present.workers import workers_now
 
 TIME_COLUMNS = 5
@@ -53,9 +54,11 @@ ARRAY_COLUMNS = 9
 """Width of the tasks after an array's number in terminal columns: `_[0-99%4]`."""
 
 
-def _name_cell(row: JobRow, _: Context) -> Line:
-    # Ended jobs step back, but for those that hold a container: these wait for the user.
-    name = Span(safe(row.name), MUTED if row.state in ENDED and row.held_until is None else STRONG)
+def _name_cell(row: JobRow, context: Context) -> Line:
+    """Return the cell with the name: strong where the user has to act, muted where nothing more will happen."""
+    needs_user = row.user == context.user and needs_owner(row)
+    over = row.state in ENDED and row.held_until is None
+    name = Span(safe(row.name), STRONG if needs_user else MUTED if over else TEXT)
     if isinstance(row, FoldedRow):
         return line(name, Span(f" [{task_count(row)}]", ACCENT))
     return line(name)
@@ -142,18 +145,14 @@ def _start_cell(row: JobRow, context: Context) -> Line:
 
 
 def _why_cell(row: JobRow, context: Context) -> Line:
-    """Return the cell with the reason first; its details are muted, and are cut off first."""
-    # Two spans: where the cell is cut, the particulars go before the reason.
-    if row.reason is not None:
-        first, *more = reason_clauses(row.reason, context.now, context.zone)
-        more += [] if row.retries is None else [retry_words(row.retries)]
-        shown = Span(first, "held" if isinstance(row.reason, Held) else "text")
-        return line(shown, Span(f"; {'; '.join(more)}", MUTED)) if more else line(shown)
-    sentence = Span(why(row, context) or "", MUTED if row.ended_at is not None and row.held_until is None else "text")
+    """Return the cell with the short clause; the panel has the whole sentence."""
+    over = row.ended_at is not None and row.held_until is None
+    role = "held" if isinstance(row.reason, Held) else MUTED if over else TEXT
+    shown = line(Span(brief_why(row, context), role))
     if row.held_until is None:
-        return line(sentence)
+        return shown
     left = units.countdown(seconds_left(row.held_until, context.now))
-    return line(sentence, Span(f" · held {left} more", "held"))
+    return (*shown, Span(f" · held {left} more", "held"))
 
 
 # Columns without `cell` are for commands, files and filters; `need` is the width of the screen from which a column is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cockpit.tui.action import (
     JOB,
@@ -28,9 +28,24 @@ from cockpit.tui.views.cards import CARDS
 from cockpit.tui.views.jobs import JOBS
 from cockpit.tui.views.priority import PRIORITY
 
+if TYPE_CHECKING:
+    from cockpit.tui.cockpit import Cockpit
+
 _look = partial(Action, group=Group.VIEW)
 _page = partial(_look, views=frozenset({JOB}))
 _sort = partial(Action, group=Group.SORT, views=ON_SORTED)
+
+
+def _only(name: str, key: str, states: str) -> Action:
+    """Return the action that shows only the jobs in these states; `name` is what the user calls them."""
+
+    def toggle(app: Cockpit) -> None:
+        app.main_screen.entry_line.toggle_state(states)
+
+    return _look(
+        f"only_{name}", (key,), f"Show only {name} jobs, or all", toggle, views=on(JOBS), in_row=True, title=name
+    )
+
 
 # Each view has an action of its own for Enter (`View.opens`). A key has one meaning in a view: `keymap.py` refuses two.
 VIEWING: Final = (
@@ -173,6 +188,10 @@ VIEWING: Final = (
         views=on(JOBS),
         in_row=True,
     ),
+    _only("queued", "Q", "queued"),
+    _only("running", "r", "running"),
+    _only("held", "o", "held"),
+    _only("failed", "f", "failed,expired"),
     _look(
         "fold",
         ("z",),

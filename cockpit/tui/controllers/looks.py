@@ -16,6 +16,7 @@ from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.pick import Choice, pick
 from cockpit.tui.views.accounts import TABS
 from cockpit.tui.views.all import NODES, QUEUES
+from cockpit.tui.views.jobs import JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,8 +80,10 @@ async def choose_sort(app: Cockpit) -> None:
     rows = app.main_screen.tables.sorted_rows()
     if rows is None:
         return
-    columns, current = app.main_screen.tables.view.table.columns, rows.sort_column
-    choices = [Choice(column.id, column.title.lower(), column.help) for column in columns]
+    view, current = app.main_screen.tables.view, rows.sort_column
+    choices = [Choice(column.id, column.title.lower(), column.help) for column in view.table.columns]
+    if view is JOBS:
+        choices.insert(0, Choice("", "what needs you", "Your held and failed jobs, your others, then other users'"))
     picked = await pick(app, "Sort by", choices, verb="sorts, the same again reverses", current=current)
     if picked is not None:
         app.main_screen.arrangement.sort_by(picked.id)

@@ -123,6 +123,8 @@ class Table(ScrollView, can_focus=True):
         self._anchor: Hashable | None = None
         self.cursor_id: Hashable | None = None
         self.marked: set[Hashable] = set()
+        self._was_moved = False
+        """Whether the user has put the cursor somewhere."""
 
     # What the owner tells
 
@@ -308,8 +310,14 @@ class Table(ScrollView, can_focus=True):
         if place is not None:
             self.refresh(Region(0, place - self.scroll_offset.y, self.size.width, 1))
 
+    def stay_on_top(self) -> None:
+        """Put the cursor on the first row, unless the user has moved it."""
+        if not self._was_moved:
+            self._put_cursor(0)
+
     def move_to(self, row_id: Hashable) -> None:
         """Move the cursor to this row, if the table shows it."""
+        self._was_moved = True
         place = self._rows.place(row_id)
         if place is not None:
             self._put_cursor(place)
@@ -321,6 +329,7 @@ class Table(ScrollView, can_focus=True):
         return [] if self.cursor_id is None else [self.cursor_id]
 
     def action_move(self, lines: int) -> None:
+        self._was_moved = True
         place = self._cursor_place()
         self._put_cursor((self._last_place if place is None else place) + lines)
 
@@ -331,6 +340,7 @@ class Table(ScrollView, can_focus=True):
         self.action_move(direction * max(1, self.size.height - 1))
 
     def action_go(self, place: int) -> None:
+        self._was_moved = True
         self._put_cursor(place if place >= 0 else len(self._rows.order) - 1)
 
     def action_mark(self) -> None:
@@ -366,6 +376,7 @@ class Table(ScrollView, can_focus=True):
         """Move the cursor to the clicked row, open it at a second click, or copy its id with the right button."""
         place = event.y + self.scroll_offset.y
         if place < len(self._rows.order):
+            self._was_moved = True
             self._put_cursor(place)
             if event.button == RIGHT:
                 self.post_message(self.CopyAsked(self.cursor_id))

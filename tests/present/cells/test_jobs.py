@@ -13,10 +13,10 @@ from cockpit.model.reasons import Held
 from cockpit.model.spec import NO_LIMIT_SECONDS
 from cockpit.present.columns import GAP, Context
 from cockpit.present.folding import folded
-from cockpit.present.spans import Line, fitted, line_width
+from cockpit.present.spans import Line, Span, fitted, line_width
 from cockpit.present.states import GLYPHS
 from cockpit.present.tables.jobs import JOBS, OPTIONAL, coarse, laid_out_jobs
-from tests.doubles.samples import HOUR, MINUTE, NOW, failed_row, five_jobs, job_row, queued_row
+from tests.doubles.samples import HOUR, NOW, failed_row, five_jobs, job_row, queued_row
 
 CONTEXT = Context(now=NOW, zone=UTC)
 
@@ -110,12 +110,16 @@ def test_time_limit_and_bar_are_below_their_titles() -> None:
     assert {each.index("/") for each in (title, running, endless, waiting, ended)} == {title.index("/")}
 
 
-def test_the_blocking_part_of_a_reason_is_normal_and_the_rest_muted() -> None:
-    first, more = cell("why", queued_row(1))
-    assert (first.text, first.role) == ("waits for 4 A100 on one node", "text")
-    assert (more.text, more.role) == ("; n07 has 3 free, n12 has 2 free", "muted")
-    (held,) = cell("why", queued_row(1, reason=Held("ann", Millis(NOW - MINUTE))))
-    assert held.role == "held"
+@pytest.mark.req("UI-01", "UI-13")
+def test_why_is_a_short_clause() -> None:
+    assert cell("why", queued_row(1)) == (Span("waits for 4 A100 on one node", "text"),)
+    assert cell("why", queued_row(1, reason=Held("ann", Millis(NOW)))) == (Span("held by ann", "held"),)
+    retried = queued_row(1, retries=(1, 3))
+    assert cell("why", retried)[0].text == "waits for 4 A100 on one node; retry 1 of 3"
+    killed = failed_row(1, held_until=None, exit_code=137, oom=True)
+    assert cell("why", killed) == (Span("exit 137: out of memory", "muted"),)
+    lost = failed_row(1, held_until=None, end_cause=EndCause.LOST, lost="its shim left no exit status; see a, b, c")
+    assert cell("why", lost) == (Span("its container was lost", "muted"),)
 
 
 def test_a_held_container_shows_the_remaining_time() -> None:

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cockpit.model.ids import JobId, Millis, member_id, rest_id, task_id
-from cockpit.model.job import JobState
+from cockpit.model.job import ENDED, JobState
 from cockpit.model.jobrow import JobRow
+from cockpit.model.reasons import Held
 from cockpit.present.columns import Context
 from cockpit.present.filters import FilterError, compile_filter
 from cockpit.present.job.list import JobList
@@ -34,8 +35,20 @@ def fresh_order(rows: list[JobRow], text: str, column: str, *, descending: bool)
     matches = compile_filter(text, JOBS)
     shown = [row for row in sorted(rows, key=lambda row: row.id) if matches(row, CONTEXT)]
     found = JOBS.find(column)
-    keys = [] if found is None else [(found, descending)]
-    return [row.id for row in sorted_rows(shown, keys, CONTEXT)]
+    if found is None:
+        return [row.id for row in sorted(shown, key=landing_place)]
+    return [row.id for row in sorted_rows(shown, [(found, descending)], CONTEXT)]
+
+
+def landing_place(row: JobRow) -> tuple[int, int]:
+    """The group and the place in it of bob's list."""
+    mine, ended = row.user == "bob", row.state in ENDED
+    if mine and (row.state is JobState.ERROR or isinstance(row.reason, Held)):
+        return 0, -row.id
+    if ended:
+        return (5 if mine else 6), -row.id
+    group = {(True, True): 1, (True, False): 2, (False, False): 3, (False, True): 4}
+    return group[mine, row.state is JobState.QUEUED], row.id
 
 
 def random_row(random: Random, job: int) -> JobRow:
@@ -43,7 +56,7 @@ def random_row(random: Random, job: int) -> JobRow:
         job,
         name=random.choice(["bert", "Anna", "vit", "größe", "a|b", "\x1bx"]) + str(random.randrange(20)),
         user=random.choice(["ann", "bob"]),
-        state=random.choice([JobState.RUNNING, JobState.QUEUED, JobState.ERROR]),
+        state=random.choice([JobState.RUNNING, JobState.QUEUED, JobState.ERROR, JobState.SUCCEEDED]),
         started_at=random.choice([None, NOW - HOUR, NOW - 2 * HOUR]),
         exit_code=random.choice([None, 0, 3]),
         card_milli=random.choice([0, 500, 4000]),
@@ -144,7 +157,7 @@ def test_a_word_typed_letter_by_letter_finds_what_it_finds_at_once() -> None:
         jobs.filter_by(typed)
     assert list(jobs.order) == [4715]
     jobs.apply([job_row(1, name="bertha")], ())
-    assert list(jobs.order) == [1, 4715]
+    assert list(jobs.order) == [4715, 1]
     jobs.filter_by("b")
     assert set(jobs.order) > {1, 4715}
 
@@ -178,7 +191,8 @@ def test_a_cached_row_is_found_by_the_words_of_its_cells_only(seed: int, word: s
         jobs.filter_by(word)
         cells = zip(*(column.texts(rows, context_at(moments[-1])) for column in JOBS.columns), strict=True)
         shown = ["\n".join((row.name, *texts)).casefold() for row, texts in zip(rows, cells, strict=True)]
-        assert list(jobs.order) == [row.id for row, text in zip(rows, shown, strict=True) if word.casefold() in text]
+        matching = [row.id for row, text in zip(rows, shown, strict=True) if word.casefold() in text]
+        assert sorted(jobs.order) == matching
 
 
 def context_at(moment: int) -> Context:
