@@ -34,6 +34,8 @@ READING = (
     "spending",
     "catalogue",
     "queues",
+    "fleet",
+    "own_object",
     "snapshot",
     "reservations",
     "staged",
@@ -44,7 +46,7 @@ READING = (
 )
 """Operations that change nothing; every other one must leave an event."""
 
-_OF_JOB = ("job", "explain", "hold", "release", "suspend", "resume", "requeue", "delete", "end_hold")
+_OF_JOB = ("own_object", "job", "explain", "hold", "release", "suspend", "resume", "requeue", "delete", "end_hold")
 
 
 def arguments_for(operation: str, job: int) -> dict[str, Any]:
@@ -89,6 +91,7 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "set_time_limit": {"job": job, "limit": {"seconds": 60}},
         "set_weights": {"weights": {"age": 1}},
         "queues": {},
+        "fleet": {},
         "request": {"request": "9f86d081"},
         "snapshot": {},
         "apply_quota": {"tree": {"name": "forged", "root": {"name": "root", "max": {"jobs": 1000}}}},
@@ -116,6 +119,7 @@ ABOUT_A_JOB = (
     "extend_hold",
     "unblock",
     "shell",
-    *_OF_JOB[1:],
+    "own_object",
+    *_OF_JOB[2:],
 )
 """With `events` of one job: what must refuse a job that the user may not see."""

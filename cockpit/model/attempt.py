@@ -97,6 +97,11 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     steps: StepReport | None = None
     """What it had reported of its training when it ended; None: nothing, or it has not ended."""
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether its container runs, which READY shows as 1/1."""
+        return self.started_at is not None and self.ended_at is None and self.left_at is None
+
 
 class EndCause(StrEnum):
     """Why a job ends, or is being ended."""

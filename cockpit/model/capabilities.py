@@ -71,6 +71,7 @@ NO_COMMANDS: Final = (
     "This cluster is no Slurm cluster: it runs no commands that --show-commands could show; leave it out. "
     "Nothing was done."
 )
+NO_FLEET: Final = "This cluster is no fleet of several clusters; `-c all` shows those that you use in one table."
 ONE_CLUSTER: Final = "This is one cluster; `-c all` shows all that you use in one table."
 NO_DEBUG_IMAGE: Final = "Only Kubernetes runs a container of another image beside a job's own; open a shell in that."
 _ONLY_SLURM = "Only a Slurm cluster does this: this one is cockpit's own."

@@ -62,6 +62,23 @@ class JobArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     """The index of a task in the array of `job`; None: no task is meant."""
 
 
+class FleetArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The arguments of `fleet`: which rows of a fleet's table are returned."""
+
+    job: int | None = None
+    """The job whose rows are returned; None: those of all jobs."""
+    pods: bool = False
+    """Whether the pods are returned in place of the jobs."""
+
+
+class OwnObjectArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The arguments of `own_object`: a job, and on a fleet the member whose object is returned."""
+
+    job: int
+    cluster: str = ""
+    """The name of the member; empty: the object of the cluster that is asked, or of the only member that has one."""
+
+
 class StartsArgs(msgspec.Struct, frozen=True):
     """The arguments of `starts`: the queued jobs whose starts are predicted."""
 

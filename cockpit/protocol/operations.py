@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         accountchange,
         asking,
         cluster,
+        fleetrow,
         forecast,
         jobdetail,
         jobrow,
@@ -43,6 +44,7 @@ else:
     accountchange, asking, cluster = (
         LazyModule(f"cockpit.model.{name}") for name in ("accountchange", "asking", "cluster")
     )
+    fleetrow = LazyModule("cockpit.model.fleetrow")
     forecast, jobdetail, jobrow = (LazyModule(f"cockpit.model.{name}") for name in ("forecast", "jobdetail", "jobrow"))
     priority, quota, requests = (LazyModule(f"cockpit.model.{name}") for name in ("priority", "quota", "requests"))
     spec, staging, view = (LazyModule(f"cockpit.model.{name}") for name in ("spec", "staging", "view"))
@@ -111,6 +113,14 @@ class Operations:
 
     @operation(Right.ASK, Style.READS, _none)
     async def holds(self) -> list[view.HoldRow]: ...
+
+    @operation(Right.ASK, Style.READS, lambda: messages.FleetArgs)
+    async def fleet(self, *, job: JobId | None = None, pods: bool = False) -> fleetrow.FleetShown:
+        """Return the table of a fleet: jobs over all members, or with `pods` their pods; `job`: of this job alone."""
+
+    @operation(Right.LOOK, Style.READS, lambda: messages.OwnObjectArgs)
+    async def own_object(self, job: JobId, *, cluster: str = "") -> fleetrow.MemberObject:
+        """Return the complete object that the cluster itself has of a job; on a fleet that of the member `cluster`."""
 
     @operation(Right.ASK, Style.READS, _none)
     async def rules(self) -> cluster.Cluster:

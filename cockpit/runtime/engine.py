@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cockpit.model.view import Overview
+    from cockpit.runtime.fleet.members import Members
     from cockpit.runtime.host import Host
     from cockpit.sched.forecast.predict import StartPredictor
 
@@ -45,6 +46,8 @@ class Engine:
         self.cluster_file = cluster_file
         """The `cluster.toml` that is read at every start; None: this engine has none."""
         self.admin_group = admin_group
+        self.members: Members | None = None
+        """The members of the fleet that this engine is; None: it is no fleet."""
         self.containers = ""
         """How containers are made on this machine, for `engine status`; empty until the engine has tried."""
         self.plain = False

@@ -9,13 +9,14 @@ import msgspec
 from cockpit.model.operations import Style
 from cockpit.protocol.operations import SHELL, TABLE
 from cockpit.runtime import acting, predicting, priorities, reading, staging
+from cockpit.runtime.fleet import showing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
     Function = Callable[..., Coroutine[Any, Any, Any] | AsyncIterator[Any]]
 
-_MODULES = (reading, acting, predicting, staging, priorities)
+_MODULES = (reading, acting, predicting, staging, priorities, showing)
 
 
 def _function(name: str) -> Function:

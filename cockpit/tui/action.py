@@ -18,6 +18,7 @@ from cockpit.present.safe import safe
 from cockpit.tui.views.accounts import ACCOUNTS, QOS, TABS
 from cockpit.tui.views.all import VIEWS
 from cockpit.tui.views.cards import CARDS
+from cockpit.tui.views.clusters import TABS as CLUSTER_TABS
 from cockpit.tui.views.jobs import JOBS
 from cockpit.tui.views.priority import PRIORITY
 
@@ -59,6 +60,7 @@ ANYWHERE = ON_TABLES | {JOB, NODE}
 ON_PLACES = on(ACCOUNTS, QOS)
 """The tabs in which accounts, users and QOS are edited."""
 ON_ACCOUNTS = on(*TABS)
+ON_CLUSTERS = on(*CLUSTER_TABS)
 ON_JOBS = on(JOBS) | {JOB}
 OVER_A_JOB = on(JOBS, CARDS, PRIORITY) | {JOB}
 """Views with a job under the cursor; in the Cards view it is the job on the card."""

@@ -18,6 +18,7 @@ from cockpit.present.moments import clock_of_second
 from cockpit.present.tables.clusters import CLUSTERS
 from cockpit.present.tables.nodes import NODES, card_demand
 from cockpit.tui.rows.cards import CardRows
+from cockpit.tui.rows.fleet import FleetRows
 from cockpit.tui.rows.lists import AccountRows, ClusterRows, JobRows, ListRows, QueueRows
 from cockpit.tui.rows.priority import PriorityRows
 from cockpit.tui.rows.spending import SpendingRows
@@ -114,6 +115,7 @@ class AppState:
         self.account_rows = AccountRows(self.context, saved)
         self.queue_rows = QueueRows(self.context, saved)
         self.cluster_rows = ClusterRows(CLUSTERS, self.context, saved)
+        self.fleet_rows = FleetRows(self.context, saved)
         self.catalogue: CatalogueShown | None = None
         """The catalogue as last fetched; None: not fetched yet."""
         self.spending_rows = SpendingRows(self.context, self.letters, saved)

@@ -22,10 +22,11 @@ from cockpit.present.card_map import by_job, by_user
 from cockpit.present.card_map import cells as card_cells
 from cockpit.present.card_map import laid_out as card_layout
 from cockpit.present.columns import laid_out
+from cockpit.present.fleet_tree import FleetLine
 from cockpit.present.spans import Line
 from cockpit.present.spending_chart import chart, sign_of
 from cockpit.present.tables import accounting as spending_cells
-from cockpit.present.tables import catalogue, clusters, qos, queues
+from cockpit.present.tables import catalogue, clusters, fleet, qos, queues
 from cockpit.present.tables.cards import CardRow, card_rows
 from tests.doubles.made_up import ABSENT, made_up
 from tests.doubles.samples import HOUR, NOW
@@ -44,6 +45,7 @@ def recorded(name: str, lines: Iterable[Line]) -> None:
 
 PANELS: dict[str, tuple[Any, Callable[[Any], Iterator[Line]]]] = {
     "nodes": (NodeRow, lambda row: node_page.node_answer(row, lambda _: None, 110)),
+    "fleet": (FleetLine, lambda row: fleet.fleet_answer(row, CONTEXT, KEYS, 110)),
     "clusters": (ClusterRow, lambda row: clusters.cluster_answer(row, CONTEXT, KEYS, 110)),
     "queues": (QueueRow, lambda row: queues.queue_answer(row, [row], CONTEXT, KEYS, 110)),
     "accounts": (AccountRow, lambda row: account_panel.account_answer(row, made(AccountRow)[:2], KEYS, 110)),

@@ -16,6 +16,7 @@ from cockpit.model.accounts import Qos
 from cockpit.model.catalogue import EntryRow
 from cockpit.model.cluster import Reservation
 from cockpit.model.events import EventBody, EventRecord
+from cockpit.model.fleetrow import FleetJobRow, FleetPodRow
 from cockpit.model.forecast import Forecast, Outlook
 from cockpit.model.ids import JobId
 from cockpit.model.jobdetail import JobDetail, ReplicaUse
@@ -83,6 +84,8 @@ KINDS: dict[str, Any] = {
     "block-list": BlockedNode,
     "replicas": ReplicaRow,
     "clusters": ClusterRow,
+    "fleet": FleetJobRow,
+    "fleet-pods": FleetPodRow,
 }
 """Of what each table has rows."""
 

@@ -22,6 +22,7 @@ from cockpit.model.spec import NodeSpec
 from cockpit.model.view import AccountRow, ClusterRow, NodeRow, Overview, QueueRow
 from cockpit.present import frame, node_page
 from cockpit.present.columns import TableView, laid_out
+from cockpit.present.fleet_tree import FleetLine
 from cockpit.present.folding import fold
 from cockpit.present.job.answer import PanelContext, answer
 from cockpit.present.job.page import job_page
@@ -32,6 +33,7 @@ from cockpit.present.spans import fitted
 from cockpit.present.tables.accounts import ACCOUNTS, AccountTree
 from cockpit.present.tables.catalogue import CATALOGUE
 from cockpit.present.tables.clusters import CLUSTERS
+from cockpit.present.tables.fleet import FLEET
 from cockpit.present.tables.jobs import laid_out_jobs
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.qos import QOS
@@ -59,6 +61,7 @@ VIEWS: dict[str, tuple[Any, Layout, Callable[[Any], Any]]] = {
     "nodes": (NodeRow, layout_of(NODES), lambda _: NOT_CHOSEN),
     "nodes-chosen": (NodeRow, layout_of(NODES), lambda _: CONTEXT),
     "queues": (QueueRow, layout_of(QUEUES), lambda row: row.max),
+    "fleet": (FleetLine, layout_of(FLEET), lambda _: CONTEXT),
     "clusters": (ClusterRow, layout_of(CLUSTERS), lambda _: CONTEXT),
     "accounts": (AccountRow, layout_of(ACCOUNTS), lambda _: TREE),
     "qos": (Qos, layout_of(QOS), lambda _: CONTEXT),

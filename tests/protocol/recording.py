@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cockpit.engine.views.rows import job_row
-from cockpit.model import asking, events, jobdetail, view
+from cockpit.model import asking, events, fleetrow, jobdetail, view
 from cockpit.model.accounting import EndedJob, Spending, UsageSum
 from cockpit.model.accounts import Association, Qos
 from cockpit.model.attempt import Attempt, EndCause, ExitStatus, Replica
@@ -182,6 +182,41 @@ ANSWERS: dict[str, Any] = {
         ),
         (Qos(name="high", priority=100),),
     ),
+    "fleet": fleetrow.FleetShown(
+        jobs=(
+            fleetrow.FleetJobRow(
+                job=JobId(12),
+                name="kept",
+                user="ann",
+                cluster="west",
+                fleet_state="running",
+                state="Running",
+                created_at=NOON,
+                adopted=True,
+                own="7",
+                order="f1-12-1",
+                replicas=2,
+                ready=1,
+                heard_at=NOON,
+            ),
+        ),
+        pods=(
+            fleetrow.FleetPodRow(
+                job=JobId(12),
+                name="kept-0",
+                cluster="west",
+                ready=1,
+                containers=1,
+                status="Running",
+                restarts=0,
+                created_at=NOON,
+                rank=0,
+                node="n1",
+                own="7",
+            ),
+        ),
+    ),
+    "own_object": fleetrow.MemberObject(cluster="west", own="7", form="json", text="{}"),
     "snapshot": b"a snapshot's first piece",
     "queues": view.QueuesShown(
         (

@@ -53,7 +53,7 @@ def test_a_user_may_bind_other_keys() -> None:
 def test_a_key_may_have_different_actions_in_two_views() -> None:
     opening = {action.id: action.keys for action in ACTIONS if "enter" in action.keys}
     assert set(opening) == {
-        *("open", "open_node", "open_cluster", "node_jobs", "queue_jobs"),
+        *("open", "open_node", "open_cluster", "node_jobs", "queue_jobs", "unfold_fleet"),
         *("unfold", "held_jobs", "set_entry"),
     }
 

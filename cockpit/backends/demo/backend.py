@@ -116,6 +116,7 @@ class DemoCluster:
         self.host = self._host(fixture, scripts, settings)
         self.pace = DemoPace(self._clock, self._is_resting, speed=speed)
         engine = Engine(host=self.host, state_folder=folder, socket=folder, system=True, cluster=self.name)
+        engine.members = self._members
         self._feed = engine.feed
         logs = LogFiles(engine.logs, scripts, self._clock, self.host.steps)
         # An administrator, so that every action of cockpit can be tried in a demo.

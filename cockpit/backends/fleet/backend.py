@@ -26,10 +26,13 @@ from cockpit.backends.base import (
 )
 from cockpit.backends.fleet.id_translation import in_fleet
 from cockpit.backends.fleet.member import Member, Opened
+from cockpit.backends.fleet.table import fleet_job_row
+from cockpit.engine.views.fleet_rows import pod_rows
 from cockpit.errors import CockpitError, RequestRefused, StoreError, Unreachable
 from cockpit.model import forecast, jobdetail, view
 from cockpit.model.capabilities import ENGINE, NO_REQUEST_IDS, Ability, Capabilities
 from cockpit.model.directives import SendSignal, UpdateJob
+from cockpit.model.fleetrow import FleetShown, MemberObject
 from cockpit.model.ids import JobId, Millis, member_of
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.offline_engine import refuse
@@ -147,6 +150,45 @@ class FleetBackend(Asking, LiveBackend):
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
         member, own = self._whose(job)
         return in_fleet(await (await self._there(member)).explain(own, task=task), member.words)
+
+    async def fleet(self, *, job: JobId | None = None, pods: bool = False) -> FleetShown:
+        """Return the jobs of all members; of one that does not answer the last known, with the reason and their age.
+
+        The pods are those of one job: to list them for all would ask every cluster once for each of its jobs.
+        """
+        if job is None:
+            if pods:
+                refuse("A merged view lists the pods of one job at a time: name the job, such as lab:4711.")
+            rows = [(member, row) for member, rows in await self._known_rows() for row in rows]
+            return FleetShown(jobs=tuple(fleet_job_row(row, member.row()) for member, row in rows))
+        member, own = self._whose(job)
+        backend = await self._there(member)
+        if backend.capabilities.has(Ability.CLUSTERS):
+            return in_fleet(await backend.fleet(job=own, pods=pods), member.words)
+        detail = await self.job(job)
+        if pods:
+            return FleetShown(pods=tuple(pod_rows(member.name, detail.job, job)))
+        return FleetShown(jobs=(fleet_job_row(detail.row, member.row()),))
+
+    async def own_object(self, job: JobId, *, cluster: str = "") -> MemberObject:
+        member, own = self._whose(job)
+        if cluster not in ("", member.name):
+            here = f"{cluster} has nothing of job {member.name}:{own}: it is a job of {member.name}."
+            raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, here))
+        return replace(await (await self._there(member)).own_object(own), cluster=member.name)
+
+    async def _known_rows(self) -> list[tuple[Member, Sequence[JobRow]]]:
+        """Return the rows of each member; of one that does not answer those that it sent last."""
+
+        async def of(member: Member) -> tuple[Member, Sequence[JobRow]]:
+            rows = list(member.in_fleet(await (await member.backend()).jobs()))
+            await member.look()
+            return member, rows
+
+        if self._watched:
+            return [(member, list(member.rows.values())) for member in self.members]
+        answered = {member.number: rows for member, rows in await self._each(of)}
+        return [(member, answered.get(member.number, ())) for member in self.members]
 
     async def starts(self, jobs: Sequence[JobId]) -> list[forecast.ExpectedStart]:
         """Return the expected starts of the jobs whose cluster answers in time."""

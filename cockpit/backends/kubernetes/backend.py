@@ -27,6 +27,7 @@ from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.job_list import JobList
 from cockpit.backends.kubernetes.mapping.accounting import ended_jobs, spending
 from cockpit.backends.kubernetes.mapping.kueue_queues import queue_rows
+from cockpit.backends.kubernetes.mapping.own_object import without_environment
 from cockpit.backends.kubernetes.mapping.planning import state
 from cockpit.backends.kubernetes.mapping.priorities import breakdown_of, priorities
 from cockpit.backends.kubernetes.priority_classes import PriorityClasses
@@ -45,6 +46,7 @@ from cockpit.errors import RequestRefused
 from cockpit.formats.snapshotfile import SchedulerReport, Snapshot
 from cockpit.model import asking, forecast, jobdetail, view
 from cockpit.model.capabilities import Capabilities
+from cockpit.model.fleetrow import MemberObject
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
@@ -120,6 +122,7 @@ class KubernetesBackend(Asking, LiveBackend):
         self._explainer = Explainer(api, self._inventory, self._list, clock, name, user, namespace)
         self._classes = PriorityClasses(api)
         writer, dialects = ObjectWriter(api, self._inventory, changes), Dialects(api)
+        self._writer = writer
         editor = JobEditor(writer, dialects, self._classes, lambda: self._inventory.cards)
         quota = QuotaActs(api, writer)
         self._acts = Acts(writer, dialects, editor, quota, self._list.numbers, self._found, namespace)
@@ -228,6 +231,15 @@ class KubernetesBackend(Asking, LiveBackend):
                 message += f"; its last line is: {visible(said, 300)}" if said else "."
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
         return await self._explainer.outlook(row, own)
+
+    async def own_object(self, job: JobId, *, cluster: str = "") -> MemberObject:
+        """Return the job's object as the server has it now, without the values of environment variables."""
+        await self._listed()
+        resource, found = self._found(job)
+        whole = await self._writer.read(resource, found.meta.namespace, found.meta.name)
+        text = msgspec.json.format(msgspec.json.encode(without_environment(whole)), indent=2).decode()
+        own = f"{found.kind} {found.meta.namespace}/{found.meta.name}"
+        return MemberObject(cluster=cluster or self._name, own=own, form="json", text=text)
 
     async def starts(self, jobs: Sequence[JobId]) -> list[forecast.ExpectedStart]:
         await self._ready()

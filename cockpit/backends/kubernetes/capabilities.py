@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from cockpit.backends.kubernetes.resources import LISTED_QUEUES, NODES, QUOTA_TREES, Resource
-from cockpit.model.capabilities import NO_COMMANDS, NO_REQUEST_IDS, ONE_CLUSTER, Ability, Capabilities
+from cockpit.model.capabilities import NO_COMMANDS, NO_FLEET, NO_REQUEST_IDS, ONE_CLUSTER, Ability, Capabilities
 
 _NO_ACCOUNTS = "Kubernetes has no accounts; namespaces and their quotas take their place."
 _NO_CATALOGUE = "A Kubernetes cluster has no catalogue."
@@ -26,6 +26,7 @@ CAPABILITIES = Capabilities(
         "make_reservation": _NO_RESERVATIONS,
         "end_reservation": _NO_RESERVATIONS,
         "request": NO_REQUEST_IDS,
+        "fleet": NO_FLEET,
         Ability.COMMANDS: NO_COMMANDS,
         Ability.CLUSTERS: ONE_CLUSTER,
         Ability.SCRIPTS: "Kubernetes takes no batch scripts; `cockpit convert --to` makes a manifest of one.",

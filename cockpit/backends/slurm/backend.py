@@ -48,8 +48,9 @@ from cockpit.backends.slurm.wire.calls import Garbled
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import asking, forecast, jobdetail, view
 from cockpit.model.accounting import EndedJob, Spending
-from cockpit.model.capabilities import NO_DEBUG_IMAGE, NO_REQUEST_IDS, ONE_CLUSTER, Ability, Capabilities
+from cockpit.model.capabilities import NO_DEBUG_IMAGE, NO_FLEET, NO_REQUEST_IDS, ONE_CLUSTER, Ability, Capabilities
 from cockpit.model.events import EventRecord
+from cockpit.model.fleetrow import MemberObject
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
@@ -88,6 +89,7 @@ CAPABILITIES = Capabilities(
         "staged": "A Slurm cluster has no staged copies.",
         "unstage": "A Slurm cluster has no staged copies.",
         "request": "Slurm remembers no request ids; `cockpit jobs` shows what was submitted.",
+        "fleet": NO_FLEET,
         Ability.CLUSTERS: ONE_CLUSTER,
         Ability.DEBUG_IMAGE: NO_DEBUG_IMAGE,
         Ability.QUOTA_TREE: "No quota tree: this cluster has its own scheduler, which has none.",
@@ -222,6 +224,13 @@ class SlurmBackend(Asking, LiveBackend):
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
         known, rows = await self._with_rows(lambda: look_up_waiting(self._reading, job, task))
         return await outlook(self._reading, self._mirror, known, rows)
+
+    async def own_object(self, job: JobId, *, cluster: str = "") -> MemberObject:
+        """Return Slurm's record of the job: squeue's fields, of an ended job those of sacct."""
+        known = await look_up(self._reading, job)
+        fields = known.listed.fields if known.listed is not None else known.fields
+        text = "".join(f"{name}={value}\n" for name, value in fields.items())
+        return MemberObject(cluster=cluster or self._name, own=slurm_id(job), form="text", text=text)
 
     async def starts(self, jobs: Sequence[JobId]) -> list[forecast.ExpectedStart]:
         """Return Slurm's own estimates, which come with squeue's list: predicting all would cost too much."""

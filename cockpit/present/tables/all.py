@@ -13,6 +13,7 @@ from cockpit.present.tables.catalogue import CATALOGUE
 from cockpit.present.tables.clusters import CLUSTERS
 from cockpit.present.tables.engine import ENGINE, FINDINGS
 from cockpit.present.tables.events import EVENTS
+from cockpit.present.tables.fleet import FLEET, FLEET_PODS
 from cockpit.present.tables.forecast import STARTS
 from cockpit.present.tables.holds import HOLDS
 from cockpit.present.tables.job import JOB
@@ -34,6 +35,7 @@ _ALL: Final = (
     *(JOBS, JOB, USAGE, EXPLAIN, STARTS, PREDICT, PRIORITY, NODES, CARDS, CARD_MODELS, HOLDS),
     *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS, CATALOGUE),
     *(ACCOUNTING, SUMS, HOURS, LAUNCH, LAUNCH_SCRIPT, STAGED, TRIALS, REPLICAS, BLOCK_LIST, CLUSTERS),
+    *(FLEET, FLEET_PODS),
 )
 
 TABLES: Final[dict[str, TableView]] = {table.name: table for table in _ALL}

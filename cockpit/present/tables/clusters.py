@@ -112,6 +112,11 @@ def _held_cell(
     return cell
 
 
+def _name_cell(row: ClusterRow, _: Context) -> Line:
+    """Return the cell with the cluster's name; the members of a fleet stand below it as in a tree."""
+    return line(Span("  └ ", MUTED), Span(safe(row.name), STRONG)) if row.fleet else line(Span(safe(row.name), STRONG))
+
+
 def _way_cell(row: ClusterRow, _: Context) -> Line:
     """Return the cell with the way to the cluster, or why the cluster does not answer that way."""
     # One column for both: a cluster that does not answer is reached by no way.
@@ -131,7 +136,7 @@ CLUSTERS: Final = TableView(
             "NAME",
             "As config.toml calls it; for -c",
             aliases=("cluster",),
-            cell=Cell(12, title="CLUSTER", role=STRONG, grows=1, most=24),
+            cell=Cell(12, _name_cell, title="CLUSTER", grows=1, most=24),
         ),
         Column(
             "state",

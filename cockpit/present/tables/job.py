@@ -18,7 +18,7 @@ from cockpit.present.steps import steps_json
 from cockpit.present.tables.forecast import likely_column, spread_columns
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.priority import factors
-from cockpit.present.tables.replicas import is_ready, leaving_replicas
+from cockpit.present.tables.replicas import leaving_replicas
 from cockpit.present.training import progress_words, training_json
 from cockpit.present.units import counted
 from cockpit.present.workers import no_growth
@@ -88,7 +88,7 @@ def replicas(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
             "exit_code": None if replica.exit is None else replica.exit.shell_code,
             "limits": replica.limits,
             "left_at": None if replica.left_at is None else iso(replica.left_at),
-            "ready": is_ready(replica),
+            "ready": replica.is_ready,
             "restarts": replica.restarts,
             "kill_at": iso(kill_at[replica.rank]) if replica.rank in kill_at else None,
         }

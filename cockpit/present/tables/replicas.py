@@ -60,7 +60,7 @@ def replica_rows(job: Job) -> Iterator[ReplicaRow]:
         yield ReplicaRow(
             name=host_of(job.spec, each.rank),
             replica=each.rank,
-            ready=is_ready(each),
+            ready=each.is_ready,
             status=_status(each, leaves=each.rank in kill_at),
             restarts=each.restarts,
             began_at=each.started_at,
@@ -86,14 +86,9 @@ def leaving_replicas(job: Job) -> tuple[dict[int, Millis], dict[int, str]]:
     return kill_at, because
 
 
-def is_ready(replica: Replica) -> bool:
-    """Return whether the replica's container runs, which READY shows as 1/1."""
-    return replica.started_at is not None and replica.ended_at is None and replica.left_at is None
-
-
 def ready_words(replica: Replica) -> str:
     """Return the number of running containers of the replica, of its one: `1/1`."""
-    return f"{int(is_ready(replica))}/1"
+    return f"{int(replica.is_ready)}/1"
 
 
 def _status(replica: Replica, *, leaves: bool) -> ReplicaStatus:

@@ -9,6 +9,7 @@ from cockpit.tui.action import (
     JOB,
     NODE,
     ON_ACCOUNTS,
+    ON_CLUSTERS,
     ON_JOBS,
     ON_QUEUED,
     ON_SORTED,
@@ -21,10 +22,11 @@ from cockpit.tui.action import (
     needs_job,
     on,
 )
-from cockpit.tui.controllers import anywhere, looks
+from cockpit.tui.controllers import anywhere, fleet, looks
 from cockpit.tui.views.accounts import ACCOUNTS
 from cockpit.tui.views.all import CLUSTERS, NODES, QUEUES
 from cockpit.tui.views.cards import CARDS
+from cockpit.tui.views.clusters import FLEET
 from cockpit.tui.views.jobs import JOBS
 from cockpit.tui.views.priority import PRIORITY
 
@@ -85,6 +87,24 @@ VIEWING: Final = (
         in_row=True,
         title="all jobs",
     ),
+    _look(
+        "unfold_fleet",
+        ("enter",),
+        "Show parts and pods, or fold",
+        fleet.unfold,
+        views=on(FLEET),
+        in_row=True,
+        title="unfold",
+    ),
+    _look(
+        "own_object",
+        ("y",),
+        "Show the object that the cluster has",
+        fleet.show_own_object,
+        views=on(FLEET),
+        in_row=True,
+        title="own object",
+    ),
     _look("open_node", ("enter",), "Open the node's page", looks.open_node, views=on(NODES), in_row=True, title="open"),
     _look(
         "node_jobs",
@@ -109,14 +129,14 @@ VIEWING: Final = (
         ("right_square_bracket", "tab"),
         "Switch to the next tab",
         lambda app: looks.switch_tab(app, 1),
-        views=ON_ACCOUNTS | {JOB},
+        views=ON_ACCOUNTS | ON_CLUSTERS | {JOB},
     ),
     _look(
         "previous_tab",
         ("left_square_bracket", "shift+tab"),
         "Switch to the previous tab",
         lambda app: looks.switch_tab(app, -1),
-        views=ON_ACCOUNTS | {JOB},
+        views=ON_ACCOUNTS | ON_CLUSTERS | {JOB},
     ),
     _look(
         "record",

@@ -16,6 +16,7 @@ from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.pick import Choice, pick
 from cockpit.tui.views.accounts import TABS
 from cockpit.tui.views.all import NODES, QUEUES
+from cockpit.tui.views.clusters import TABS as CLUSTER_TABS
 from cockpit.tui.views.jobs import JOBS
 
 if TYPE_CHECKING:
@@ -125,12 +126,13 @@ def earlier_attempt(app: Cockpit) -> None:
 
 
 def switch_tab(app: Cockpit, step: int) -> None:
-    """Switch to the tab `step` places to the right on a job's page or in the Accounts view."""
+    """Switch to the tab `step` places to the right on a job's page or in the Accounts and Clusters views."""
     view = app.main_screen.tables.view
     if page := app.selection.job_page:
         page.switch_tab(step)
-    elif view in TABS:
-        app.main_screen.show_view(TABS[(TABS.index(view) + step) % len(TABS)].id)
+    for tabs in (TABS, CLUSTER_TABS):
+        if view in tabs and not page:
+            app.main_screen.show_view(tabs[(tabs.index(view) + step) % len(tabs)].id)
 
 
 def on_page(act: Callable[[JobView], None]) -> Callable[[Cockpit], None]:

@@ -10,13 +10,12 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, Span
 from cockpit.present.tables.catalogue import CATALOGUE as CATALOGUE_TABLE
 from cockpit.present.tables.catalogue import entry_answer, no_entries_lines
-from cockpit.present.tables.clusters import CLUSTERS as CLUSTER_TABLE
-from cockpit.present.tables.clusters import cluster_answer
 from cockpit.present.tables.nodes import NODES as NODE_TABLE
 from cockpit.present.tables.queues import QUEUES as QUEUE_TABLE
 from cockpit.present.tables.queues import legend_line, queue_answer
 from cockpit.tui.views.accounts import ACCOUNTS, QOS, SPENDING
 from cockpit.tui.views.cards import CARDS
+from cockpit.tui.views.clusters import CLUSTERS, FLEET
 from cockpit.tui.views.jobs import JOBS
 from cockpit.tui.views.priority import PRIORITY
 from cockpit.tui.views.view import ROOMY, FetchContext, View, ViewContext, plain_rows
@@ -49,10 +48,6 @@ async def _fetch_catalogue(context: FetchContext) -> None:
     # The whole answer stays: the command line completes the names in it.
     shown = context.state.catalogue = await context.backend.catalogue()
     context.take(CATALOGUE.id, shown.rows)
-
-
-async def _fetch_clusters(context: FetchContext) -> None:
-    context.take(CLUSTERS.id, await context.state.options.every.clusters())
 
 
 NODES: Final = View(
@@ -95,20 +90,9 @@ CATALOGUE: Final = View(
     panel=lambda row, context: entry_answer(row, context.keys, context.columns),
     advice=lambda context: no_entries_lines(context.keys, filtered=bool(context.filter)),
 )
-CLUSTERS: Final = View(
-    table=CLUSTER_TABLE,
-    title="Clusters",
-    rows=lambda state: state.cluster_rows,
-    fetch=_fetch_clusters,
-    key="8",
-    action="clusters",
-    help="Show all clusters that you use",
-    opens="open_cluster",
-    hint="state:live queued<10 cards>8 name~lab",
-    panel=lambda row, context: cluster_answer(row, context.state.context(), context.keys, context.columns),
-)
 
 VIEWS: Final[Mapping[str, View]] = {
-    view.id: view for view in (JOBS, NODES, CARDS, ACCOUNTS, QOS, SPENDING, PRIORITY, QUEUES, CATALOGUE, CLUSTERS)
+    view.id: view
+    for view in (JOBS, NODES, CARDS, ACCOUNTS, QOS, SPENDING, PRIORITY, QUEUES, CATALOGUE, CLUSTERS, FLEET)
 }
 """The views by id, in the order of the row of views."""

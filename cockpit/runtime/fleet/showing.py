@@ -1,0 +1,51 @@
+"""The operations that show a fleet's table, and what a cluster itself has of a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.engine.access import is_owner, may_see
+from cockpit.engine.views.fleet_rows import fleet_shown, own_job
+from cockpit.engine.views.redaction import shown_job, shown_to
+from cockpit.errors import RequestRefused
+from cockpit.model.capabilities import NO_FLEET
+from cockpit.model.fleetrow import FleetShown, MemberObject
+from cockpit.model.ids import JobId
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.runtime.request_context import visible_job
+
+if TYPE_CHECKING:
+    from cockpit.protocol import messages
+    from cockpit.runtime.engine import Engine
+    from cockpit.runtime.request_context import RequestContext
+
+
+async def fleet(engine: Engine, context: RequestContext, args: messages.FleetArgs) -> FleetShown:
+    """Return the fleet's table, of the jobs that the user may see. Refused by an engine that is no fleet."""
+    if engine.members is None:
+        raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, NO_FLEET))
+    job = None if args.job is None else (await visible_job(engine, context.actor, args.job)).id
+    return fleet_shown(
+        engine.host.machine,
+        engine.members.machines,
+        lambda each: may_see(context.actor, each),
+        engine.host.clock.now(),
+        job=job,
+        pods=args.pods,
+    )
+
+
+async def own_object(engine: Engine, context: RequestContext, args: messages.OwnObjectArgs) -> MemberObject:
+    """Return the record that the engine has of the job; on a fleet that of a member."""
+    job = await visible_job(engine, context.actor, args.job)
+    cluster, there = engine.cluster, job
+    if engine.members is not None:
+        found = own_job(job, engine.members.machines, args.cluster)
+        if isinstance(found, Refusal):
+            raise RequestRefused(found)
+        cluster, there = found
+    shown = shown_job(shown_to(context.actor, engine.host.machine.state.jobs), there, own=is_owner(context.actor, job))
+    text = msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
+    return MemberObject(cluster=cluster, own=str(JobId(there.id)), form="json", text=text)

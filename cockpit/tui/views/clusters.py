@@ -1,0 +1,94 @@
+"""The Clusters view: the clusters that the user has, and the jobs of a fleet over all of them, as two tabs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cockpit.errors import RequestRefused
+from cockpit.model.ids import JobId
+from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.tables.clusters import CLUSTERS as CLUSTER_TABLE
+from cockpit.present.tables.clusters import cluster_answer
+from cockpit.present.tables.fleet import FLEET as FLEET_TABLE
+from cockpit.present.tables.fleet import fleet_answer
+from cockpit.tui.rows.fleet import FleetAnswer
+from cockpit.tui.views.view import WIDE, FetchContext, View, ViewContext, connecting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from cockpit.model.fleetrow import FleetPodRow
+
+
+async def _fetch_clusters(context: FetchContext) -> None:
+    context.take(CLUSTERS.id, await context.state.options.every.clusters())
+
+
+async def _fetch_fleet(context: FetchContext) -> None:
+    """Fetch the jobs of all clusters, and the pods of the unfolded ones."""
+    try:
+        jobs = (await context.backend.fleet()).jobs
+    except RequestRefused as refused:
+        context.take(FLEET.id, FleetAnswer(refusal=str(refused)))
+        return
+    listed = {row.job for row in jobs}
+    pods: list[FleetPodRow] = []
+    for job in sorted(context.state.fleet_rows.with_pods & listed - {0}):
+        try:
+            pods += (await context.backend.fleet(job=JobId(job), pods=True)).pods
+        except RequestRefused:  # it has just gone
+            continue
+    context.take(FLEET.id, FleetAnswer(jobs, pods))
+
+
+def _tabs_with(tab: str) -> Callable[[ViewContext], Iterator[Span]]:
+    """Return the note that names the tabs, with this one highlighted."""
+
+    def note(context: ViewContext) -> Iterator[Span]:
+        gap = "   " if context.columns >= WIDE else " "
+        for view in TABS:
+            yield Span(f"{gap}{view.tab}", STRONG if view.tab == tab else MUTED)
+        yield Span(f"{gap}{context.keys.get('next_tab', ':next-tab')}", ACCENT)
+
+    return note
+
+
+def _no_fleet(context: ViewContext) -> Iterable[Line]:
+    answer = context.state.fleet_rows.answer
+    if answer is None:
+        return connecting(context.state)
+    words = answer.refusal or ("No job passes the filter." if context.filter else FLEET_TABLE.empty)
+    return (line(), line(Span(f"   {safe(words)}", MUTED)))
+
+
+CLUSTERS: Final = View(
+    table=CLUSTER_TABLE,
+    title="Clusters",
+    tab="clusters",
+    rows=lambda state: state.cluster_rows,
+    fetch=_fetch_clusters,
+    key="8",
+    action="clusters",
+    help="Show all clusters that you use",
+    opens="open_cluster",
+    hint="state:live queued<10 cards>8 name~lab",
+    panel=lambda row, context: cluster_answer(row, context.state.context(), context.keys, context.columns),
+    note=_tabs_with("clusters"),
+)
+FLEET: Final = View(
+    table=FLEET_TABLE,
+    title="Clusters",
+    tab="fleet",
+    rows=lambda state: state.fleet_rows,
+    fetch=_fetch_fleet,
+    key="9",
+    action="fleet",
+    help="Show a fleet's jobs on all clusters",
+    opens="unfold_fleet",
+    hint="cluster:west state:running adoption:N name~bert",
+    panel=lambda row, context: fleet_answer(row, context.state.context(), context.keys, context.columns),
+    note=_tabs_with("fleet"),
+    advice=_no_fleet,
+)
+TABS: Final = (CLUSTERS, FLEET)
