@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cockpit.model.events import EventRecord
+from cockpit.model.fleet_placement import FleetPlacement
 from cockpit.model.ids import JobId, JobRef, Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.jobrow import JobRow
@@ -133,6 +134,8 @@ class JobDetail(msgspec.Struct, frozen=True):
     """The size of what the logs of the last attempt leave out, where they are longer than their limit."""
     scaling: Scaling | None = None
     """On Kubernetes: the change of its number of workers that is not done, or that was tried last and failed."""
+    fleet: FleetPlacement | None = None
+    """On the host of a fleet of Kubernetes clusters: what the fleet tells of the job; None: the cluster is none."""
 
     def named_by(self, ref: JobRef) -> JobSpec:
         """Return the spec that is meant by what this was asked for with: the id of a batch means all its tasks."""

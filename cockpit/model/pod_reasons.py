@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from cockpit.model.fleet_placement import FleetWaits
 from cockpit.model.ids import Millis
 
 
@@ -297,4 +298,4 @@ class GangIncomplete(msgspec.Struct, frozen=True, cache_hash=True, tag="gang_inc
     """The scheduler's own sentence about the group; empty: it says nothing, or no more than the pods do."""
 
 
-PodReason = QueueWaits | Unschedulable | PodsNotCreated | Gated | PodsStarting | GangIncomplete
+PodReason = QueueWaits | Unschedulable | PodsNotCreated | Gated | PodsStarting | GangIncomplete | FleetWaits

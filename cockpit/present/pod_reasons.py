@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import tzinfo
 from typing import Final
 
+from cockpit.model.fleet_placement import FleetWaits
 from cockpit.model.ids import Millis
 from cockpit.model.pod_reasons import (
     ClaimTrouble,
@@ -30,6 +31,7 @@ from cockpit.model.pod_reasons import (
 )
 from cockpit.model.pod_reasons import StartStep as Step
 from cockpit.present import units
+from cockpit.present.fleet_placement import fleet_wording
 from cockpit.present.moments import clock
 from cockpit.present.phrases import Wording, listed, wording
 from cockpit.present.safe import safe
@@ -68,7 +70,7 @@ _PLAIN: Final = frozenset({"", "ContainerCreating", "PodInitializing", "Waiting"
 """Words that say no more than the sentence."""
 
 
-def pod_wording(reason: PodReason, now: Millis, zone: tzinfo | None) -> Wording:
+def pod_wording(reason: PodReason, now: Millis, zone: tzinfo | None) -> Wording:  # noqa: PLR0911 - one for each reason
     """Return what the job waits for, then the particulars. `zone` None: this machine's."""
     match reason:
         case Unschedulable():
@@ -94,6 +96,8 @@ def pod_wording(reason: PodReason, now: Millis, zone: tzinfo | None) -> Wording:
             return wording(
                 *_gang(reason), brief=f"{reason.ready} of the {pods} of its gang {_have(reason.ready)} a node"
             )
+        case FleetWaits():
+            return fleet_wording(reason)
 
 
 _ADMISSION: Final = {

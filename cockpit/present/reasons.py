@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final, get_args
 
+from cockpit.model.fleet_placement import FleetWaits
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.pod_reasons import GangIncomplete, Gated, PodsNotCreated, PodsStarting, QueueWaits, Unschedulable
 from cockpit.model.reasons import (
@@ -69,7 +70,15 @@ def reason_wording(reason: Reason, now: Millis, zone: tzinfo | None) -> Wording:
             return _of_room(reason, now, zone)
         case SchedulerReason():
             return slurm_wording(reason)
-        case QueueWaits() | Unschedulable() | PodsNotCreated() | Gated() | PodsStarting() | GangIncomplete():
+        case (
+            QueueWaits()
+            | Unschedulable()
+            | PodsNotCreated()
+            | Gated()
+            | PodsStarting()
+            | GangIncomplete()
+            | FleetWaits()
+        ):
             return pod_wording(reason, now, zone)
         case _:
             return _not_evaluated(reason) if isinstance(reason, NotEvaluated) else rule_wording(reason, now, zone)

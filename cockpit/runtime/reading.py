@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
     from cockpit.model.accounting import Spending
     from cockpit.model.attempt import Attempt
-
     from cockpit.model.jobdetail import GrowthObstacle
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import Breakdown

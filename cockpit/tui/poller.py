@@ -30,7 +30,8 @@ from cockpit.tui.forecasts import Forecasts
 from cockpit.tui.priority_feed import PriorityFeed
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
-from cockpit.tui.views.all import CLUSTERS, NODES
+from cockpit.tui.views.all import NODES
+from cockpit.tui.views.clusters import CLUSTERS
 from cockpit.tui.views.jobs import JOBS
 from cockpit.tui.views.priority import PRIORITY
 from cockpit.tui.views.view import FetchContext

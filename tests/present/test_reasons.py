@@ -5,6 +5,7 @@ from typing import get_args
 
 import pytest
 
+from cockpit.model.fleet_placement import FleetStep, FleetWaits, MemberLookedAt, MemberObstacle
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.pod_reasons import (
     FlavorObstacle,
@@ -44,6 +45,7 @@ from cockpit.present.reasons import REASON_TYPES, reason_sentence, reason_wordin
 from tests.doubles.samples import MINUTE, NOW, WAITS
 from tests.present.corpus import HOSTILE, is_harmless
 from tests.present.events.test_fleet import REASONS as FLEET_SENTENCES
+from tests.present.test_fleet_placement import FLEET_WAITS
 from tests.present.test_rule_reasons import SENTENCES as RULE_SENTENCES
 
 N07, N12 = NodeName("n07"), NodeName("n12")
@@ -279,6 +281,7 @@ SENTENCES: list[tuple[Reason, str]] = [
         QueueWaits("Kueue", "team-a", "PodsReadyTimeout", until=Millis(NOW + 60_000)),
         "was put back by Kueue into queue team-a, since its pods were not ready in time; not before 12:01",
     ),
+    *FLEET_WAITS,
     (PodsNotCreated("PyTorchJob"), "waits for the controller of its PyTorchJob to create its pods"),
     (PodsNotCreated("Job", "quota"), "waits for the controller of its Job to create its pods; quota"),
     (Gated(("kueue.x-k8s.io/admission",)), "scheduling gates keep it back: kueue.x-k8s.io/admission"),
@@ -322,6 +325,10 @@ def test_names_in_reasons_are_escaped(hostile: str) -> None:
             quotas=(QuotaInUse(*[hostile] * 7, (QuotaBorrower(hostile, hostile, hostile),)),),
         ),
         PodsStarting(StartStep.INIT, 1, hostile, hostile),
+        *(
+            FleetWaits(step, hostile, (hostile,), hostile, 30, (MemberLookedAt(hostile, obstacle, hostile),))
+            for step, obstacle in zip(FleetStep, MemberObstacle, strict=True)
+        ),
         SchedulerReason(f"ReqNodeNotAvail, UnavailableNodes:{hostile}"),
         Held(hostile, NOW),
         NotEnoughFree(Resource.CARDS, 1, (hostile,), 1, 0, (NodeShortfall(node, Resource.CARDS, 1),)),

@@ -20,12 +20,13 @@ from cockpit.backends.kubernetes.acting import Acts, unknown
 from cockpit.backends.kubernetes.capabilities import CAPABILITIES, NO_WEIGHTS, without_rights
 from cockpit.backends.kubernetes.dialects import Dialects
 from cockpit.backends.kubernetes.editing import JobEditor
-from cockpit.backends.kubernetes.events import chosen
+from cockpit.backends.kubernetes.events import binding_event, chosen
 from cockpit.backends.kubernetes.explaining import Explainer
 from cockpit.backends.kubernetes.holds import Holds
 from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.job_list import JobList
 from cockpit.backends.kubernetes.mapping.accounting import ended_jobs, spending
+from cockpit.backends.kubernetes.mapping.fleet_placement import placement_of
 from cockpit.backends.kubernetes.mapping.kueue_queues import queue_rows
 from cockpit.backends.kubernetes.mapping.own_object import without_environment
 from cockpit.backends.kubernetes.mapping.planning import state
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from cockpit.backends.kubernetes.wire.api import Api
     from cockpit.model.accounting import EndedJob, Spending
     from cockpit.model.events import EventRecord
+    from cockpit.model.fleet_placement import FleetPlacement
     from cockpit.model.ids import Millis
     from cockpit.model.operations import Operation
     from cockpit.model.priority import Breakdown, WeightChanges
@@ -170,17 +172,19 @@ class KubernetesBackend(Asking, LiveBackend):
     async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
         row = await self._row(job, task)
         explanation = self._explainer.explanation(row)
+        # A panel asks each second, as long as the cursor is on the job.
+        events = tuple(chosen(await self._records.events(job, recent=True), -1, MOST_EVENTS))
         return jobdetail.JobDetail(
             # Of a job in a queue more is known than in the list: the quota test.
             row=row if explanation is None else replace(row, reason=explanation.reason),
             job=self._records.placed_record(job, self._explainer.lists()),
             log_tail=await self._records.last_lines(job),
             explanation=explanation,
-            # A panel asks each second, as long as the cursor is on the job.
-            events=tuple(chosen(await self._records.events(job, recent=True), -1, MOST_EVENTS)),
+            events=events,
             priority=await self._priority(row),
             waited=self._records.waited(job),
             recorded=True,
+            fleet=self._placement(job, events),
         )
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = MOST_EVENTS) -> list[EventRecord]:
@@ -360,6 +364,11 @@ class KubernetesBackend(Asking, LiveBackend):
         if row is None:
             raise unknown(job)
         return row
+
+    def _placement(self, job: JobId, events: Sequence[EventRecord]) -> FleetPlacement | None:
+        """Return what the fleet tells of a job; None: the cluster is no host of one, or the job is gone."""
+        found = self._list.jobs.get(job)
+        return None if found is None or found.fleet is None else placement_of(found, found.fleet, binding_event(events))
 
     async def _priority(self, row: JobRow) -> tuple[Breakdown, ...]:
         job = self._list.jobs.get(row.id)

@@ -16,6 +16,7 @@ from cockpit.backends.kubernetes.objects.event import KubeEvent
 from cockpit.backends.kubernetes.resources import EVENTS
 from cockpit.backends.kubernetes.wire.answers import ApiError
 from cockpit.backends.kubernetes.wire.lists import Page, read_list
+from cockpit.formats.bindingevent import REASON
 from cockpit.model.events import RECORDED, ClusterReported, EventRecord
 
 if TYPE_CHECKING:
@@ -105,10 +106,18 @@ def chosen(records: list[EventRecord], after: int, limit: int) -> list[EventReco
     return new[:limit] if after >= 0 else new[-limit:]
 
 
+def binding_event(records: Iterable[EventRecord]) -> str:
+    """Return the last message in which a fleet's scheduler reported a binding; empty: there is none."""
+    said = [each.body for each in records if isinstance(each.body, ClusterReported)]
+    return next((each.message for each in reversed(said) if each.reason == REASON), "")
+
+
 def _uids(job: KubeJob) -> Iterator[str]:
     yield job.meta.uid
     if job.queued is not None:
         yield job.queued.metadata.uid
+    if job.fleet is not None and job.fleet.binding is not None:
+        yield job.fleet.binding.metadata.uid
     for pod in job.pods:
         yield pod.metadata.uid
 

@@ -20,6 +20,7 @@ from cockpit.backends.kubernetes.surroundings import read_namespace, read_surrou
 from cockpit.backends.kubernetes.why import SCHEDULER, SchedulerForecast, new_job
 from cockpit.backends.planning_mirror import PlanningMirror
 from cockpit.model import forecast
+from cockpit.model.fleet_placement import FleetWaits
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.pod_reasons import PodsNotCreated, PodsStarting, QueueWaits, Unschedulable
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.clock import Timekeeper
 
 MOST_AHEAD = 10
+FLEET = "the fleet"
 
 
 class Explainer:
@@ -94,6 +96,16 @@ class Explainer:
            namespace say.
         3. Of another: the embedded core's answer, with the figures of the queue or quota that is short.
         """
+        if isinstance(own.reason, FleetWaits):
+            # Of the members' nodes the host knows only sums, so that no start is predicted.
+            return forecast.Outlook(
+                job=row.id,
+                name=row.name,
+                position=own.position,
+                explanation=own,
+                forecast=forecast.Forecast(),
+                scheduler=FLEET,
+            )
         if isinstance(own.reason, QueueWaits) and own.reason.manager == KUEUE:  # step 1
             return await self._by_kueue.outlook(row, own.reason, await self._kueue_cluster())
         job = self._jobs.jobs[row.id]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.backends.kubernetes.copies import Copies, Reading
 from cockpit.backends.kubernetes.devices import Devices
+from cockpit.backends.kubernetes.fleet.host import FleetHost
 from cockpit.backends.kubernetes.kube_queue import TREE_NAMESPACE, KubeQueues
 from cockpit.backends.kubernetes.kueue_copy import KueueCopy
 from cockpit.backends.kubernetes.mapping.cards.claims import claims_cards
@@ -23,6 +24,7 @@ from cockpit.backends.kubernetes.mapping.elastic_training import SUPERVISOR_NAME
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE, node_of
 from cockpit.backends.kubernetes.mapping.quantities import requested
+from cockpit.backends.kubernetes.objects.fleet import FLEET_KINDS
 from cockpit.backends.kubernetes.objects.kube_queue import ElasticQuotaTree, KubeQueue, QueueUnit
 from cockpit.backends.kubernetes.objects.kueue import KueueWorkload
 from cockpit.backends.kubernetes.objects.node import KubeNode
@@ -82,7 +84,9 @@ class Inventory:
         """A sentence about the namespaces that are not read although the user has named none; empty: all are read."""
         self.moved: Callable[[], None] = lambda: None
         """Called when `synced`, `trouble` or `absent` may have changed."""
-        self._kinds = ServedKinds(api, (*WORKLOADS, *QUEUES, *KUBE_QUEUE_KINDS, *BATCH_SCHEDULING, *DEVICES, *SCALERS))
+        self._kinds = ServedKinds(
+            api, (*WORKLOADS, *QUEUES, *KUBE_QUEUE_KINDS, *BATCH_SCHEDULING, *DEVICES, *SCALERS, *FLEET_KINDS)
+        )
         self._copies = Copies(api, random, self._has_moved)
         self.namespaces: tuple[str, ...] = ()
         """The namespaces that are read; one empty name: all."""
@@ -120,6 +124,8 @@ class Inventory:
         """What Volcano, Koordinator and scheduler-plugins keep."""
         self.scalers = TrainingScalers(self.mark)
         """The changes of the numbers of workers of TrainingJobs."""
+        self.fleet = FleetHost(self.mark, self._notify)
+        """What it keeps if it is the host of a fleet."""
 
     async def start(self) -> None:
         """Find out what there is to read, and start to read it. Raises `CockpitError` where the server does not answer.
@@ -146,6 +152,7 @@ class Inventory:
     def _follow(self) -> None:
         self.served = self._kinds.among(WORKLOADS)
         self.queue_kinds = self._kinds.among((*QUEUES, *KUBE_QUEUE_KINDS, *BATCH_SCHEDULING))
+        self.fleet.kinds = self._kinds.among(FLEET_KINDS)
         self._watched = frozenset((each.group, each.kind) for each in (*self.served, NODES))
         self._copies.follow(self._readings())
 
@@ -163,6 +170,8 @@ class Inventory:
         if TRAINING_JOBS in self.served:
             for resource in sorted(self._kinds.among(SCALERS)):
                 yield from self._reading(resource, Scaler, self.scalers.scaler_changed)
+        for resource in self.fleet.kinds if self.fleet.is_host else ():
+            yield from self._reading(resource, *self.fleet.reader(resource))
         for resource in sorted(self._kinds.among(DEVICES)):
             yield from self._reading(resource, *self.devices.reflected(resource))
 
@@ -234,7 +243,9 @@ class Inventory:
                 return None
             kind, turn = self._resources[uid].title, self._turn(uid, workload.metadata)
             pods, queued = self._pods_below(uid), self._queued_below(uid)
-            return self._with_schedulers(KubeJob(kind, workload.metadata, workload, pods, queued, turn))
+            found = self._with_schedulers(KubeJob(kind, workload.metadata, workload, pods, queued, turn))
+            found.fleet = self.fleet.of(self._resources[uid], workload.metadata)
+            return found
         owner = self._owners.get(uid)
         if owner is not None:
             owned = tuple(self._pods_below(uid)) if self._job_uid(owner.meta) == uid else ()
@@ -257,11 +268,15 @@ class Inventory:
         return self._resources.get(uid) or (PODS if uid in self._pods else owner.resource if owner else None)
 
     def version(self, meta: ObjectMeta) -> str | None:
-        """Return the version in which an object of these was last seen: of a job, a pod, a node, KubeQueue; None: it
-        is not there."""
+        """Return the version in which an object was last seen: of a job, a pod, a node, KubeQueue, a policy of a
+        fleet; None: it is not there."""
         uid = meta.uid
         found = (
-            self._workloads.get(uid) or self._pods.get(uid) or self.kube_queue.find(uid) or self.nodes.get(meta.name)
+            self._workloads.get(uid)
+            or self._pods.get(uid)
+            or self.kube_queue.find(uid)
+            or self.fleet.find(uid)
+            or self.nodes.get(meta.name)
         )
         return found.metadata.resource_version if found is not None and found.metadata.uid == uid else None
 
@@ -415,6 +430,7 @@ class Inventory:
         self._marked |= {uid, self._job_uid(each.metadata)}
         self.kube_queue.note_job(resource, each.metadata, present=new is not None)
         self.scalers.note_job(resource, each.metadata, present=new is not None)
+        self.fleet.note_job(resource, each.metadata, present=new is not None)
         if owner is not None:
             _move(self._parts.setdefault(owner.uid, set()), uid, present=new is not None)
         # Pods and parts that were listed before their owner were jobs of their own until now.

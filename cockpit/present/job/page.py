@@ -20,6 +20,7 @@ from cockpit.model.spec import Access, JobKind, JobSpec, NodeSpec, Sweep
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.events.sentences import event_sentence
+from cockpit.present.fleet_placement import fleet_lines
 from cockpit.present.folding import command_id
 from cockpit.present.job.attempts import attempt_facts, attempt_id
 from cockpit.present.job.batch_tasks import batch_lines, trial_lines
@@ -69,6 +70,7 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
         map(plain, trial_lines(detail, context)),
         training_lines(detail, context),
         ring_lines(detail, context),
+        fleet_lines(detail, context),
         replicas(detail, context),
         blocked_nodes(detail, context),
         steps(detail, context),

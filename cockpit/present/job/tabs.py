@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from cockpit.present.events.sentences import event_sentence
+from cockpit.present.fleet_placement import fleet_lines
 from cockpit.present.job import page
 from cockpit.present.job.answer import PanelContext, verdict
 from cockpit.present.job.attempts import attempt_id
@@ -61,6 +62,9 @@ def _why(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
         yield from (*made_of, line())
     for text in page.facts(detail, panel.context):
         yield line(Span(INDENT + text[: page.LABEL_ROOM], MUTED), text[page.LABEL_ROOM :])
+    if of_fleet := list(fleet_lines(detail, panel.context)):
+        yield line()
+        yield from (line(text) for text in of_fleet)
     if tasks := list(batch_lines(detail, panel.context)):
         yield from (line(), *tasks)
     if trials := list(trial_lines(detail, panel.context)):

@@ -11,6 +11,7 @@ from cockpit.model.forecast import Forecast
 from cockpit.model.jobdetail import JobDetail
 from cockpit.present.columns import RECORDS, Column, Context, TableView, ValueKind
 from cockpit.present.events.sentences import event_kind, event_sentence
+from cockpit.present.fleet_placement import fleet_count, fleet_json
 from cockpit.present.moments import iso
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.rings import rings_json
@@ -246,6 +247,16 @@ JOB: Final = TableView(
             derive=tasks,
             words=lambda detail, _: counted(len(detail.tasks), "task"),
             schema=RECORDS,
+        ),
+        Column(
+            "fleet",
+            "FLEET",
+            "On the host of a fleet: its policy, its clusters with the state there, and why it is on no others",
+            ValueKind.RECORD,
+            derive=fleet_json,
+            words=lambda detail, _: fleet_count(detail.fleet),
+            schema={"type": ["object", "null"]},
+            nullable=True,
         ),
         Column("address", "ADDRESS", "Where a session's notebook says that it can be reached"),
         Column("log_tail", "LOG TAIL", "The last lines of its log"),

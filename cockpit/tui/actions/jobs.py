@@ -31,7 +31,8 @@ from cockpit.tui.action import (
     on,
 )
 from cockpit.tui.controllers import directives, jobs
-from cockpit.tui.views.all import CATALOGUE, CLUSTERS
+from cockpit.tui.views.all import CATALOGUE
+from cockpit.tui.views.clusters import CLUSTERS
 from cockpit.tui.views.jobs import JOBS
 
 _change = partial(Action, group=Group.JOBS, views=ON_JOBS, acts=True)

@@ -24,9 +24,9 @@ from cockpit.tui.action import (
 )
 from cockpit.tui.controllers import anywhere, fleet, looks
 from cockpit.tui.views.accounts import ACCOUNTS
-from cockpit.tui.views.all import CLUSTERS, NODES, QUEUES
+from cockpit.tui.views.all import NODES, QUEUES
 from cockpit.tui.views.cards import CARDS
-from cockpit.tui.views.clusters import FLEET
+from cockpit.tui.views.clusters import CLUSTERS, FLEET
 from cockpit.tui.views.jobs import JOBS
 from cockpit.tui.views.priority import PRIORITY
 

@@ -12,7 +12,7 @@ from cockpit.errors import CockpitError
 from cockpit.model.capabilities import Ability
 from cockpit.present.filters import quoted
 from cockpit.tui.screens.pick import Choice, pick
-from cockpit.tui.views.all import CLUSTERS
+from cockpit.tui.views.clusters import CLUSTERS
 from cockpit.tui.views.jobs import JOBS
 
 if TYPE_CHECKING:

@@ -8,6 +8,8 @@ from datetime import datetime
 from functools import cached_property
 
 from cockpit.backends.kubernetes.hold_wrapper import added_seconds, unwrapped
+from cockpit.backends.kubernetes.mapping.fleet_job import FleetJob
+from cockpit.backends.kubernetes.mapping.fleet_status import fleet_end, fleet_ended_at, fleet_started_at, fleet_state
 from cockpit.backends.kubernetes.mapping.kube_queue import QueueTurn
 from cockpit.backends.kubernetes.mapping.membership import BatchScheduling
 from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested
@@ -16,6 +18,7 @@ from cockpit.backends.kubernetes.objects.kueue import KueueWorkload
 from cockpit.backends.kubernetes.objects.meta import Condition, ObjectMeta, condition, millis
 from cockpit.backends.kubernetes.objects.pod import ContainerStatus, Pod, PodSpec, PodTemplate, StateTerminated
 from cockpit.backends.kubernetes.objects.workload import (
+    NO_STATUS,
     SUSPENDED_PHASE,
     WORKER,
     ReplicaGroup,
@@ -82,6 +85,8 @@ class KubeJob:
         """What is kept of it for Volcano, Koordinator and scheduler-plugins."""
         self.scaling: Scaling | None = None
         """The change of its number of workers that is not done, or that was tried last and failed; None: none."""
+        self.fleet: FleetJob | None = None
+        """What the host of a fleet keeps of it; None: the cluster is no host."""
 
     @cached_property
     def groups(self) -> tuple[ReplicaGroup, ...]:
@@ -151,13 +156,16 @@ class KubeJob:
 
         1. A workload's own verdict about its end counts; a bare pod's phase does.
         2. A suspended workload has no pods: it is queued.
-        3. It runs when its controller says so, or when one of its pods runs and none is missing.
-        4. With pods on nodes it is starting, else queued.
+        3. On the host of a fleet it is what the members report.
+        4. It runs when its controller says so, or when one of its pods runs and none is missing.
+        5. With pods on nodes it is starting, else queued.
         """
         if (ended := self._ended_state()) is not None:
             return ended
         if self.is_suspended and not self.placed:
             return JobState.QUEUED if self.waits_until is None else JobState.SUSPENDED
+        if self.fleet is not None and not self.pods:
+            return fleet_state(self.workload.now if self.workload is not None else NO_STATUS, self.fleet)
         running = any(pod.now.phase == "Running" for pod in self.placed)
         if running and (self._says_running() or self.is_divisible or not self.waiting):
             return JobState.RUNNING
@@ -187,7 +195,7 @@ class KubeJob:
             return JobState.ERROR
         end = self._end_condition
         if end is None:
-            return None
+            return fleet_end(self.fleet) if self.fleet is not None and not self.pods else None
         if end.type in _SUCCESS:
             return JobState.SUCCEEDED
         if _is_deadline(end) or (self.workload.spec.tasks and _pods_ended(self.pods) is JobState.EXPIRED):
@@ -219,6 +227,8 @@ class KubeJob:
     def started_at(self) -> Millis | None:
         """When its first command started; None: none has."""
         starts = [at for pod in self.pods for each in pod.now.container_statuses or () if (at := _started(each))]
+        if not starts and self.fleet is not None and (there := fleet_started_at(self.fleet)) is not None:
+            return there
         if not starts and self.workload is not None and self._end_condition is not None:
             # Its controller has deleted the pods of a job that has ended (cleanPodPolicy).
             return millis(self.workload.now.start_time)
@@ -232,6 +242,8 @@ class KubeJob:
             return millis(self.workload.now.completion_time)
         if self._end_condition is not None and self._end_condition.last_transition_time is not None:
             return millis(self._end_condition.last_transition_time)
+        if self.fleet is not None and (there := fleet_ended_at(self.fleet)) is not None:
+            return there
         ends = [each.finished_at for _, each in self.ends if each.finished_at is not None]
         # A pod that was evicted before its containers ran has no end of its own.
         return millis(max(ends, default=None)) or self.started_at or self.meta.created_at
