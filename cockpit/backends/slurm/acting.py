@@ -138,11 +138,12 @@ class Acts:
 
     async def act(self, op: str, args: msgspec.Struct) -> object:
         """Run a change and return the answer of its operation."""
-        # Before the change, whose comment replaces the old end.
-        until = kept_until(await self._job(args.job, None)) if isinstance(args, messages.ExtendArgs) else 0
-        done = await self._carry_out(await self.commands(op, args))
         if isinstance(args, messages.ExtendArgs):
+            # Before the change, whose comment replaces the old end.
+            until = kept_until(await self._job(args.job, None))
+            await self._carry_out(await self.commands(op, args))
             return messages.HeldUntil(until + 1000 * args.seconds)
+        done = await self._carry_out(await self.commands(op, args))
         return messages.Submitted(tuple(map(_parse_job_id, filter(None, done)))) if op == "submit" else None
 
     async def direct(self, wanted: Directive) -> JobId | None:

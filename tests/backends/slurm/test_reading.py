@@ -17,6 +17,7 @@ from cockpit.backends.slurm.wire.answers import Answers, PollIntervals
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, Printed
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.errors import RequestRefused
+from cockpit.model.cluster import PriorityFlag
 from cockpit.model.ids import JobId, Millis, NodeName, rest_id, task_id
 from cockpit.runtime.clock import VirtualClock
 
@@ -103,6 +104,20 @@ async def test_a_list_that_was_never_answered_is_empty_and_says_why(cockpit: Coc
     said = "scontrol show licenses is not available at the moment: Requested operation not permitted"
     assert cockpit.reading.missing("scontrol show licenses") == said
     assert cockpit.cluster.asked.count("scontrol show licenses") == 1, "a failed list is not compared with others"
+
+
+async def test_licences_are_listed_for_the_scheduler_only_while_a_job_waits_for_some(cockpit: Cockpit) -> None:
+    assert (await cockpit.reading.everything(closely=False)).licences == ()
+    assert "scontrol show licenses" not in cockpit.cluster.asked, "each list costs the controller time"
+
+
+@pytest.mark.req("SL-30")
+async def test_the_scheduler_gets_the_flags_that_are_meant_by_the_one_for_all_of_them(cockpit: Cockpit) -> None:
+    cockpit.cluster.edits["scontrol"] = (r"(?m)^(PriorityFlags\s*=).*$", r"\1 NO_NORMAL_ALL")
+    assert PriorityFlag.NO_NORMAL_ALL in (await cockpit.reading.rules()).priority.flags
+    everything = await cockpit.reading.everything(closely=False)
+    assert everything.jobs
+    assert everything.rules.priority.flags == (), "the recorded cluster printed normalised values"
 
 
 async def test_an_incomplete_list_without_an_earlier_answer_is_an_error(cockpit: Cockpit) -> None:

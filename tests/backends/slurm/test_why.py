@@ -11,7 +11,8 @@ from cockpit.backends.slurm.mapping.jobparts import spreads_freely
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.spreads import Spreads
 from cockpit.backends.slurm.opening import open_recorded
-from cockpit.backends.slurm.why import _CODE, _is, limit_of_code, unavailable_nodes
+from cockpit.backends.slurm.past import look_up
+from cockpit.backends.slurm.why import _CODE, _alone, _is, limit_of_code, unavailable_nodes
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.model.accounts import Limits, assoc_key
 from cockpit.model.cluster import Cluster, Partition
@@ -19,7 +20,7 @@ from cockpit.model.forecast import Forecast
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import NodeState
-from cockpit.model.reasons import Held, SchedulerReason
+from cockpit.model.reasons import Held, NotEnoughFree, Resource, SchedulerReason
 from tests.backends.slurm.test_values import a_record
 
 pytestmark = pytest.mark.req("SL-13")
@@ -118,6 +119,19 @@ async def test_of_several_limits_that_a_code_may_mean_the_fullest_is_shown() -> 
     found = limit_of_code(snapshot, job, "AssocMaxCpuPerJobLimit")
     assert found is not None
     assert (found.allowed, found.used, found.resource) == (3, 0, "cpu"), "no other job counts for it"
+
+
+@pytest.mark.req("SL-14")
+@pytest.mark.parametrize(("partitions", "lacks"), [(("debug",), Resource.CPUS), (("batch", "debug"), None), ((), None)])
+async def test_a_component_is_explained_by_what_its_own_partition_lacks(
+    partitions: tuple[str, ...], lacks: Resource | None
+) -> None:
+    backend, _ = await open_recorded("22.05")
+    everything = await backend._reading.everything(closely=True)
+    known = await look_up(backend._reading, JobId(47))
+    known = known._replace(job=replace(known.job, partitions=partitions), listed=None)
+    reason = _alone(await backend._mirror.snapshot(everything), everything, known)
+    assert (reason.resource if isinstance(reason, NotEnoughFree) else reason) == lacks
 
 
 LICENSED = {"State": "RUNNING", "NodeList": "n1", "StartTime": "2026-11-21T08:00:00"}

@@ -49,6 +49,19 @@ async def test_changes_that_a_job_makes_in_its_image_are_private_to_it(house, ro
     assert (house.folder / "out-own" / "uid").read_text() == f"{os.geteuid()}\n"
 
 
+async def test_a_job_has_a_temporary_folder_of_its_own_beside_the_one_of_an_image_with_a_var(house, root):
+    (root / "var" / "tmp").mkdir()
+    (root / "var" / "tmp" / "note").write_text("of the image\n")
+    show = "ls /var/tmp; ls -ld /tmp /var/tmp | head -c 10"
+    made = job(house, f"dir:{root}", show)
+    await house.run(made)
+    assert house.out(made) == "note\ndrwxrwxrwt", house.err(made)
+    subprocess.run(["rm", "-r", root / "var"], check=True)
+    made = job(house, f"dir:{root}", f"{show}; touch /var/tmp/new", output=str(house.folder / "out-other"))
+    await house.run(made)
+    assert house.out(made) == "drwxrwxrwt", house.err(made)
+
+
 @pytest.mark.req("JT-40")
 async def test_a_shell_of_the_image_opens_in_its_held_container(house, root):
     made = job(house, f"dir:{root}", "echo left >/opt/note; exit 3")
