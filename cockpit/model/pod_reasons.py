@@ -283,6 +283,31 @@ class MissingMembers(msgspec.Struct, frozen=True, cache_hash=True):
     """What is reported of these pods; None: no more than the state says."""
 
 
+class MembersPlaced(msgspec.Struct, frozen=True):
+    """Nodes that could each take the same number of a gang's missing members now."""
+
+    members: int
+    """The number of members on each of them."""
+    nodes: int
+    names: tuple[str, ...] = ()
+    """The names of the first of these nodes."""
+
+
+class MembersToPlace(msgspec.Struct, frozen=True, cache_hash=True):
+    """Where the missing members of a gang fit, by cockpit's own look at the nodes."""
+
+    missing: int
+    """The number of members without a node that the gang needs to start."""
+    fitting: int
+    """How many of them the nodes could take now together."""
+    places: tuple[MembersPlaced, ...] = ()
+    """The nodes that could take them."""
+    when_empty: int = 0
+    """The most members that a node could take, were it empty."""
+    looked_at: NodesLookedAt | None = None
+    """Why the other nodes can take no member of those that are left over; None: none is."""
+
+
 class GangIncomplete(msgspec.Struct, frozen=True, cache_hash=True, tag="gang_incomplete"):
     """The job's pods start together or not at all, and some of them are missing."""
 
@@ -296,6 +321,8 @@ class GangIncomplete(msgspec.Struct, frozen=True, cache_hash=True, tag="gang_inc
     """The pods that do not run, those that the scheduler refuses first."""
     message: str = ""
     """The scheduler's own sentence about the group; empty: it says nothing, or no more than the pods do."""
+    by_nodes: MembersToPlace | None = None
+    """What the nodes could take of the missing pods; only where one job is explained."""
 
 
 PodReason = QueueWaits | Unschedulable | PodsNotCreated | Gated | PodsStarting | GangIncomplete | FleetWaits

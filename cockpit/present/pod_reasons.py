@@ -15,7 +15,9 @@ from cockpit.model.pod_reasons import (
     FlavorTried,
     GangIncomplete,
     Gated,
+    MembersPlaced,
     MemberState,
+    MembersToPlace,
     MissingMembers,
     NodesExcluded,
     NodesLookedAt,
@@ -353,6 +355,45 @@ def _gang(reason: GangIncomplete) -> Iterator[str]:
     yield from map(_missing, reason.missing)
     if reason.message:
         yield safe(reason.message)
+    if reason.by_nodes is not None:
+        yield from _to_place(reason.by_nodes)
+
+
+def _to_place(found: MembersToPlace) -> Iterator[str]:
+    """Yield how many missing pods fit where, what is needed for the others, and what the other nodes have: `by the
+    nodes themselves, 3 of the 8 missing pods fit now: 1 on each of 3 nodes (a, b and c)`."""
+    pods = "the missing pod" if found.missing == 1 else f"the {found.missing} missing pods"
+    if not found.fitting:
+        fit = f"{pods} does not fit" if found.missing == 1 else f"none of {pods} fits"
+    elif found.fitting < found.missing:
+        fit = f"{found.fitting} of {pods} {'fits' if found.fitting == 1 else 'fit'}"
+    else:
+        fit = f"{pods} fits" if found.missing == 1 else f"all {found.missing} missing pods fit"
+    where = f": {listed([_place(each) for each in found.places])}" if found.places else ""
+    yield f"by the nodes themselves, {fit} now{where}"
+    looked = found.looked_at
+    if looked is None:
+        return
+    left, wanted = found.missing - found.fitting, dict(looked.wanted)
+    each = listed([_amount(name, amount, _only_model(name, looked)) for name, amount in looked.wanted])
+    if not found.when_empty:
+        yield f"no node could take {'it' if found.missing == 1 else 'such a pod'} even if it were empty"
+    elif found.when_empty == 1:
+        has = "is" if left == 1 else "are"
+        yield f"{units.counted(left, 'more node')} with {each} free {has} needed" if each else f"{left} have no place"
+    else:
+        need = f"{units.counted(left, 'more pod')} {'needs' if left == 1 else 'need'} {each}"
+        yield f"{need}{' each' if left > 1 else ''}; an empty node takes {found.when_empty} of them"
+    if looked.excluded:
+        yield f"of the other nodes {', '.join(_group(group, wanted) for group in looked.excluded)}"
+
+
+def _place(each: MembersPlaced) -> str:
+    more = [f"{each.nodes - len(each.names)} more"] if each.nodes > len(each.names) else []
+    names = listed([*map(safe, each.names), *more])
+    if each.nodes == 1:
+        return f"{each.members} on {names}"
+    return f"{each.members} on each of {units.counted(each.nodes, 'node')} ({names})"
 
 
 def _missing(members: MissingMembers) -> str:

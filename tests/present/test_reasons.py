@@ -12,9 +12,12 @@ from cockpit.model.pod_reasons import (
     FlavorTried,
     GangIncomplete,
     Gated,
+    MembersPlaced,
     MemberState,
+    MembersToPlace,
     MissingMembers,
     NodesExcluded,
+    NodesLookedAt,
     Obstacle,
     PodsNotCreated,
     PodsStarting,
@@ -227,6 +230,32 @@ SENTENCES: list[tuple[Reason, str]] = [
         (
             "starts with 4 pods of gang train or not at all; 1 of them has a node; 2 have no node (w-1 and w-2): "
             "of 21 nodes 21 have too little free nvidia.com/gpu; 1 is not created (worker)"
+        ),
+    ),
+    (
+        GangIncomplete(
+            "",
+            8,
+            0,
+            by_nodes=MembersToPlace(
+                8,
+                4,
+                (MembersPlaced(1, 4, ("n1", "n2", "n3")),),
+                1,
+                NodesLookedAt(3, 0, 3, (("gpu", 8),), (NodesExcluded(2, Obstacle.RESOURCE, "gpu", 4, model="H100"),)),
+            ),
+        ),
+        (
+            "starts with 8 pods or not at all; 0 of them have a node; by the nodes themselves, 4 of the 8 missing pods "
+            "fit now: 1 on each of 4 nodes (n1, n2, n3 and 1 more); 4 more nodes with 8 H100 free are needed; "
+            "of the other nodes 2 have 4 H100 free"
+        ),
+    ),
+    (
+        GangIncomplete("", 2, 1, by_nodes=MembersToPlace(1, 1, (MembersPlaced(1, 1, ("n1",)),))),
+        (
+            "starts with 2 pods or not at all; 1 of them has a node; by the nodes themselves, the missing pod fits "
+            "now: 1 on n1"
         ),
     ),
     (

@@ -44,7 +44,10 @@ class BatchView:
             return replace(explanation, reason=judged) if never else explanation, outlook
         answer = self._answer(explanation.job)
         if answer is None:
-            of_nodes = isinstance(judged, NotEnoughFree | NeverFits | NoEligibleNode)
+            # What the nodes could take of a gang says more than that too little is free.
+            looked = isinstance(explanation.reason, GangIncomplete) and explanation.reason.by_nodes is not None
+            short = isinstance(judged, NotEnoughFree) and not looked
+            of_nodes = short or isinstance(judged, NeverFits | NoEligibleNode)
             return replace(explanation, reason=judged) if of_nodes else explanation, outlook
         return replace(explanation, reason=answer.reason), with_holders(outlook, answer.holders, self._jobs.rows)
 

@@ -9,9 +9,11 @@ from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.admission import KueueAdmissions, KueueCluster, QueueAnswer, QueuedSpec
 from cockpit.backends.kubernetes.batch_view import BatchView
+from cockpit.backends.kubernetes.mapping.gang_places import places_of
 from cockpit.backends.kubernetes.mapping.kueue import KUEUE
 from cockpit.backends.kubernetes.mapping.kueue_submission import default_queue
 from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, state
+from cockpit.backends.kubernetes.mapping.quota_answer import with_holders
 from cockpit.backends.kubernetes.mapping.scheduler_view import is_plain
 from cockpit.backends.kubernetes.priority_classes import PriorityClasses
 from cockpit.backends.kubernetes.quota_view import QuotaView
@@ -23,7 +25,7 @@ from cockpit.model import forecast
 from cockpit.model.fleet_placement import FleetWaits
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
-from cockpit.model.pod_reasons import PodsNotCreated, PodsStarting, QueueWaits, Unschedulable
+from cockpit.model.pod_reasons import GangIncomplete, PodsNotCreated, PodsStarting, QueueWaits, Unschedulable
 from cockpit.model.reasons import Explanation
 
 if TYPE_CHECKING:
@@ -113,6 +115,11 @@ class Explainer:
         if is_of_nodes and not self.batch.is_short(own):  # step 2
             around = await read_surroundings(self._api, job)
             return await self._by_scheduler.outlook(self.lists(), own, self._jobs.rows, around)
+        held: list[JobId] = []
+        if isinstance(own.reason, GangIncomplete):
+            found = places_of(job, own.reason, (await self._by_scheduler.view(self.lists())).nodes)
+            if found is not None:
+                own, held = replace(own, reason=replace(own.reason, by_nodes=found[0])), found[1]
         if isinstance(own.reason, PodsStarting):
             own = replace(own, reason=await with_mount_failure(self._api, job, own.reason))
         # Placed pods wait for no scheduler, and queue managers plan no starts.
@@ -122,6 +129,8 @@ class Explainer:
         if row.state is JobState.QUEUED:  # step 3
             core = await (await self.judged()).explain(row.id)
         own, core = self.batch.with_figures(own, self.quota.with_holders(core, own.reason))
+        if isinstance(own.reason, GangIncomplete) and held:
+            core = with_holders(core, held, self._jobs.rows)
         return replace(core, explanation=own, position=own.position, forecast=forecast.Forecast(), scheduler=SCHEDULER)
 
     async def starts(self, jobs: Sequence[JobId]) -> list[forecast.ExpectedStart]:

@@ -3,8 +3,8 @@
 1. In a cycle each queue offers its first job. All are judged by the quotas at the cycle's begin.
 2. They are admitted in order: those that borrow less, the higher priority, the older; if they still fit.
 3. A job that does not fit is set aside until something ends; in a strict queue it holds up the others.
-4. When no queue can offer a job any more, the next end frees its quota, and all jobs that were set aside are offered
-   again.
+4. When no queue can offer a job any more, the next end frees its quota. The first jobs of strict queues are offered at
+   once, which Kueue looks at all the time; the jobs that were set aside a second later, when it has gathered them.
 """
 
 from __future__ import annotations
@@ -71,8 +71,10 @@ class AdmissionState:
                 self.waiting.setdefault(each.queue, []).append(each)
         for queued in self.waiting.values():
             queued.sort(key=queue_order)
-        self._aside: set[object] = set()
+        self._aside: set[_JobClass] = set()
         """The classes of jobs that were set aside: what keeps a job back keeps back all later ones of its class."""
+        self._freed = False
+        """Whether something has ended since the jobs were set aside."""
         self._classes = {each.key: _class_of(each) for queued in self.waiting.values() for each in queued}
 
     def copy(self) -> AdmissionState:
@@ -100,7 +102,8 @@ class AdmissionState:
         workload = self.admitted.pop(key)
         del self._by_queue[workload.queue][key]
         self.quotas.change(workload.queue, workload.usage, -1)
-        self._aside.clear()
+        self._aside = {each for each in self._aside if not self.queues[each.queue].strict}
+        self._freed = True
 
     def settle(self, now: Millis) -> list[str]:
         """Go through cycles until nothing more is admitted; return the admitted jobs in order."""
@@ -110,9 +113,14 @@ class AdmissionState:
             before = len(admitted), len(self._aside)
             if not all(map(self._is_aside, heads)):
                 admitted += self._cycle(heads, now)
-            # A job that fits may still be held up, in every cycle, by what is reserved for the first of a strict queue.
-            if before == (len(admitted), len(self._aside)) or self.judgements > MOST_JUDGEMENTS:
+            if self.judgements > MOST_JUDGEMENTS:
                 break
+            # A job that fits may still be held up, in every cycle, by what is reserved for the first of a strict queue.
+            if before == (len(admitted), len(self._aside)):
+                if not self._freed:
+                    break
+                self._aside.clear()  # step 4
+                self._freed = False
         return admitted
 
     def _cycle(self, heads: Sequence[AdmissionWorkload], now: Millis) -> list[str]:
@@ -194,13 +202,20 @@ class AdmissionState:
             self.add(replace(victim, usage={}, flavors={}, admitted_at=None))
 
 
-def _class_of(workload: AdmissionWorkload) -> object:
-    """Return what jobs of a queue have in common that all fit, or all do not."""
+class _JobClass(NamedTuple):
+    """What jobs of a queue have in common that all fit, or all do not."""
+
+    queue: str
+    priority: int
+    requests: tuple[object, ...]
+
+
+def _class_of(workload: AdmissionWorkload) -> _JobClass:
     requests = (
         (each.name, *map(tuple, map(sorted, (each.amounts.items(), each.excluded.items()))))
         for each in workload.requests
     )
-    return workload.queue, workload.priority, tuple(requests)
+    return _JobClass(workload.queue, workload.priority, tuple(requests))
 
 
 def queue_order(workload: AdmissionWorkload) -> tuple[int, int, str]:

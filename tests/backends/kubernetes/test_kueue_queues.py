@@ -16,13 +16,18 @@ from cockpit.backends.kubernetes.objects.kueue import (
     KueueWorkload,
     LocalQueue,
     ResourceFlavor,
+    ResourceGroup,
 )
+from cockpit.model.ids import Millis
 from cockpit.model.pod_reasons import FlavorObstacle, FlavorTried, QuotaBorrower, QuotaInUse
 from cockpit.sched.admission.quotas import FlavorResource
 from cockpit.sched.admission.workloads import Mode
 from tests.backends.kubernetes.objects import CREATED, GPU, a_condition
 
 H100 = FlavorResource("h100", GPU)
+ONLY_H100 = msgspec.convert(
+    [{"flavors": [{"name": "h100", "resources": [{"name": GPU, "nominalQuota": 8}]}]}], tuple[ResourceGroup, ...]
+)
 
 
 def a_queue(name: str, *, cohort: str = "", borrowing: str | None = None, **spec: Any) -> ClusterQueue:
@@ -197,3 +202,16 @@ def test_a_taint_that_is_not_tolerated_excludes_a_flavor() -> None:
         ((workload,),) = state.waiting.values()
         reason = predicted_reason("Kueue", "q", state.judge(workload))
         assert (reason.code if reason is not None else None) == code
+
+
+@pytest.mark.req("KU-04", "SC-12")
+def test_a_preempted_job_asks_for_what_it_had() -> None:
+    low, new = an_admitted("low", 6, queue="mine", priority=-10), a_waiting("new", 8)
+    spec = msgspec.structs.replace(low.spec, pod_sets=a_waiting("low", 6).spec.pod_sets)
+    low = msgspec.structs.replace(low, spec=spec)
+    queue = a_queue("mine", preemption={"withinClusterQueue": "LowerPriority"})
+    single = msgspec.structs.replace(queue, spec=msgspec.structs.replace(queue.spec, resource_groups=ONLY_H100))
+    state = admission_state(KueueObjects((low, new), (single,), (a_local_queue("mine"),)))
+    assert state.settle(Millis(0)) == ["new"]
+    # It waits, and has not come back with nothing.
+    assert (list(state.admitted), [each.key for each in state.waiting["mine"]]) == (["new"], ["low"])

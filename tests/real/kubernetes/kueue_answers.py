@@ -136,6 +136,8 @@ class Measurement:
         expected = {}
         for situation, name in ends.items():
             state = admission_state(objects)
+            # Whoever waits now has been looked at and set aside.
+            state.settle(Millis(0))
             state.end(uids[name])
             state.settle(Millis(0))
             expected[situation.name] = _of_situation(situation, (names[key] for key in state.admitted if key in names))
@@ -175,6 +177,8 @@ class Measurement:
             printed = json.dumps({name: each.get("status") for name, each in found.items()}, sort_keys=True)
             if printed != seen["print"]:
                 seen.update(print=printed, since=time.monotonic(), found=found)
+            if any(map(_is_preempting, found.values())):
+                return False
             return new <= found.keys() and not gone & found.keys() and time.monotonic() - seen["since"] > STEADY_SECONDS
 
         wait_until("the manager does not come to rest", is_steady, seconds=300)
@@ -234,6 +238,13 @@ def _actual_class(workload: dict[str, Any]) -> str:
     if is_admitted(workload):
         return ADMITTED
     return condition(workload, "QuotaReserved").get("reason", SILENT)
+
+
+def _is_preempting(workload: dict[str, Any]) -> bool:
+    """Whether the manager waits for the pods of preempted jobs, or this is such a job."""
+    if condition(workload, "QuotaReserved").get("status") == "True":
+        return condition(workload, "Evicted").get("status") == "True"
+    return condition(workload, "QuotaReserved").get("reason") == "WaitingForPreemptedWorkloads"
 
 
 def _of_situation(situation: Situation, names: Any) -> str:

@@ -215,6 +215,20 @@ def test_an_end_that_nobody_knows_predicts_nothing() -> None:
     assert found.admissions.keys() == {"new"}
 
 
+@pytest.mark.req("KU-04", "SC-12")
+@pytest.mark.parametrize("cohort", [True, False])
+def test_the_first_of_a_strict_queue_comes_before_jobs_that_were_set_aside(*, cohort: bool) -> None:
+    # Kueue gathers the jobs that it set aside for a second, while it looks at the first of a strict queue all the time.
+    quotas = two_queues(Quota(4), Quota(0))
+    if not cohort:
+        quotas = CohortQuotas({"a": {H100: Quota(4)}, "b": {H100: Quota(0)}}, {})
+    jobs = [runs(a_workload("old", 1)), a_workload("own", 4, since=1), a_workload("strict", 4, "b", since=2)]
+    state = a_state(quotas, [a_queue("a"), a_queue("b", strict=True)], jobs)
+    assert state.settle(Millis(0)) == []
+    state.end("old")
+    assert state.settle(Millis(0)) == (["strict"] if cohort else ["own"])
+
+
 @pytest.mark.req("SC-12")
 def test_a_preempted_job_waits_again() -> None:
     quotas = CohortQuotas({"a": {H100: Quota(8)}}, {})

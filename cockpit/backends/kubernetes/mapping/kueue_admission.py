@@ -103,8 +103,10 @@ def workload_of(
         reserved = condition(workload.status.conditions, "QuotaReserved")
         at = millis(reserved.last_transition_time) if reserved is not None else None
         queue = admission.cluster_queue
+        # What it asks for counts again once it is preempted.
+        requests = pod_set_requests(workload, queues.get(queue), flavors)
         return AdmissionWorkload(
-            meta.uid, queue, spec.priority or 0, _since(workload), usage=usage, admitted_at=at or Millis(0)
+            meta.uid, queue, spec.priority or 0, _since(workload), requests, usage, admitted_at=at or Millis(0)
         )
     local = local_queues.get((meta.namespace, spec.queue_name))
     if local is None or not spec.active or not is_taken(workload) or (local.spec.stop_policy or "None") != "None":

@@ -82,7 +82,8 @@ class Simulation:
     ) -> None:
         """`nodes`: not changed. `waiting`: in any order. `ends`: of running jobs, those that are known.
         `arrivals`: jobs of which the pods are created later, at `created_at`."""
-        self._nodes = {name: each.copy() for name, each in nodes.items()}
+        self.nodes = {name: each.copy() for name, each in nodes.items()}
+        """The nodes as they are at the moment of the simulation."""
         self._now = now
         self._ends = list(ends)
         heapq.heapify(self._ends)
@@ -104,7 +105,7 @@ class Simulation:
         heapq.heapify(self._arrivals)
         self._places: dict[JobId, list[str]] = {}
         self._nodes_of: dict[JobId, set[str]] = {}
-        for name, node in self._nodes.items():
+        for name, node in self.nodes.items():
             for pod in node.pods:
                 self._nodes_of.setdefault(pod.job, set()).add(name)
         self._ended_on: dict[str, list[AwaitedJob]] = {}
@@ -117,7 +118,7 @@ class Simulation:
 
     def run(self, job: JobId | None = None, until: Millis | None = None) -> Start | None:
         """Go on until the job starts, or this moment has passed; None: until nothing changes any more."""
-        self.try_on(self._nodes)
+        self.try_on(self.nodes)
         return self.go_on(job, until)
 
     def go_on(self, job: JobId | None = None, until: Millis | None = None) -> Start | None:
@@ -134,11 +135,21 @@ class Simulation:
             if freed:
                 self.try_on(freed)
             for each in arrived:
-                self.try_on(self._nodes, each)
+                self.try_on(self.nodes, each)
 
     def left(self, job: JobId) -> int:
         """Return how many pods of the job are not placed yet."""
         return self._left[job]
+
+    def left_needs(self, job: JobId) -> PodNeeds | None:
+        """Return what one of the job's pods needs that are not placed yet; None: there is none."""
+        return next(
+            (each.needs for each in self._classes.values() if any(waits.job == job for _, waits in each.pods)), None
+        )
+
+    def places(self, job: JobId) -> list[str]:
+        """Return the node of each placed pod of a job that waited."""
+        return self._places.get(job, [])
 
     def finds_no_nodes(self, job: JobId) -> bool:
         """Return whether pods of the job are known to find no nodes, whatever ends; not, if the simulation stopped
@@ -163,7 +174,7 @@ class Simulation:
             name = key + f"/{needs.priority}/{needs.preempts}".encode()
             if name not in self._classes:
                 if key not in self._eligible:
-                    nodes = self._nodes.items()
+                    nodes = self.nodes.items()
                     self._eligible[key] = frozenset(each for each, node in nodes if fixed_obstacle(needs, node) is None)
                 self._classes[name] = _PodClass(needs, self._eligible[key])
             self._classes[name].pods.append((place, waits))
@@ -196,7 +207,7 @@ class Simulation:
             _, job = heapq.heappop(self._ends)
             self._ended_now.add(AwaitedJob(job, self._now))
             for name in self._nodes_of.pop(job, ()):
-                node = self._nodes[name]
+                node = self.nodes[name]
                 for pod in [pod for pod in node.pods if pod.job == job]:
                     node.remove(pod)
                 freed.add(name)
@@ -224,12 +235,12 @@ class Simulation:
                 heapq.heappush(heads, (each.pods[0][0], number))
 
     def _place_or_evict(self, each: _PodClass, job: JobId, names: Collection[str]) -> str | None:
-        usable = each.nodes if each.needs.depends_on_pods or len(names) == len(self._nodes) else each.nodes & set(names)
+        usable = each.nodes if each.needs.depends_on_pods or len(names) == len(self.nodes) else each.nodes & set(names)
         ordered = sorted(usable)
         return self._place(each.needs, ordered) or self._evict_for(each.needs, job, ordered)
 
     def _put(self, waits: WaitingJob, needs: PodNeeds, name: str) -> None:
-        self._nodes[name].add(PlacedPod(needs, waits.job, self._now))
+        self.nodes[name].add(PlacedPod(needs, waits.job, self._now))
         self._places.setdefault(waits.job, []).append(name)
         self._nodes_of.setdefault(waits.job, set()).add(name)
         self.placed += 1
@@ -243,8 +254,8 @@ class Simulation:
         best: tuple[float, str] | None = None
         self._tests += len(names)
         for name in names:
-            node = self._nodes[name]
-            if node.has_room(needs) and fits(needs, node, self._nodes):
+            node = self.nodes[name]
+            if node.has_room(needs) and fits(needs, node, self.nodes):
                 score = _free_share(needs, node)
                 if best is None or score > best[0]:
                     best = score, name
@@ -257,7 +268,7 @@ class Simulation:
         best: tuple[tuple[int, ...], str, list[PlacedPod]] | None = None
         self._tests += len(names)
         for name in names:
-            if (victims := self._victims(needs, self._nodes[name])) is not None:
+            if (victims := self._victims(needs, self.nodes[name])) is not None:
                 cost = _cost(victims)
                 if best is None or cost < best[0]:
                     best = cost, name, victims
@@ -265,7 +276,7 @@ class Simulation:
             return None
         _, name, victims = best
         for each in victims:
-            self._nodes[name].remove(each)
+            self.nodes[name].remove(each)
         self._evicted.setdefault(job, []).extend(each.job for each in victims)
         return name
 
@@ -279,7 +290,7 @@ class Simulation:
             trial.remove(each)
         if not trial.has_room(needs):
             return None
-        others = {**self._nodes, node.name: trial} if self._has_rules else self._nodes
+        others = {**self.nodes, node.name: trial} if self._has_rules else self.nodes
         if not fits(needs, trial, others):
             return None
         # Those of the highest priority may stay first, then those that have run longest (MoreImportantPod).
