@@ -9,7 +9,7 @@ from msgspec.structs import fields, replace
 from cockpit.model import events
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import Backfill, Cluster, PriorityKind
-from cockpit.model.quota import QuotaTree, tree_errors
+from cockpit.model.quota import QuotaTree, tree_errors, unkept_bounds
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.text import visible
 
@@ -99,7 +99,7 @@ MOST_ERRORS = 1000
 
 def apply_quota(state: ClusterState, tree: QuotaTree) -> list[EventBody] | Refusal:
     """Apply the tree from now on, in place of an earlier one of its name. Running jobs keep running."""
-    if errors := list(tree_errors(tree)):
+    if errors := [*tree_errors(tree), *unkept_bounds(tree)]:
         return Refusal(RefusalKind.INVALID, "\n".join(errors[:MOST_ERRORS]))
     known = state.quota
     # Another name may be a mistake that would replace all quotas: the old tree has to be removed first.

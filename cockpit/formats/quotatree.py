@@ -1,6 +1,7 @@
 """ElasticQuotaTree manifests (`scheduling.sigs.k8s.io/v1beta1`) as they are, in YAML or JSON.
 
 What a server adds to a manifest (labels, status, a List around it) is passed over; every other word must be known.
+Attributes of nodes and amounts of resources that cockpit does not count are read for clusters with other schedulers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from cockpit.errors import SpecErrors
 from cockpit.formats.job.file import parsed
 from cockpit.formats.kinds import ListOf, Reading, Schema, Text, described
+from cockpit.formats.rulekinds import MapOf
 from cockpit.formats.tables import Field, Table
 from cockpit.model.quota import MOST, MOST_LEVELS, MOST_NODES, RESOURCES, Amounts, QuotaNode, QuotaTree, tree_errors
 from cockpit.model.text import visible
@@ -29,6 +31,10 @@ _BINARY = {f"{letter}i": 1 << (10 * power) for power, letter in enumerate("KMGTP
 _QUANTITY = re.compile(
     r"([-+]?)(\d{1,30}(?:\.\d{0,18})?|\.\d{1,18})(?:([KMGTPE]i|[numkMGTPE])|[eE]([-+]?\d{1,2}))?", re.ASCII
 )
+_OTHER_RESOURCE = re.compile(
+    r"ephemeral-storage|hugepages-\w{1,20}|[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?/[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+)
+"""Kubernetes' own other resources, and those with the domain of their makers."""
 
 
 def read_quota_tree(source: str, text: str) -> QuotaTree:
@@ -101,6 +107,8 @@ class _Amounts:
         amounts: Amounts = {}
         for name, item in value.items():
             where, resource = f"{at}.{visible(name)}", RESOURCES.get(name)
+            if _is_uncounted(name):
+                continue  # read by `_Node`
             if resource is None:
                 reading.wrong(where, f"is no resource that cockpit counts; those are {', '.join(RESOURCES)}")
             elif (amount := self._amount(resource, item, where, reading)) is not None:
@@ -128,6 +136,47 @@ class _Amounts:
         return {"type": "object"}
 
 
+class _Node:
+    """A node of the tree, with the resources that cockpit does not count."""
+
+    stand_in = QuotaNode(name="x")
+
+    def read(self, value: object, at: str, reading: Reading) -> QuotaNode:
+        node = _NODE.read(value, at, reading)
+        given = value if isinstance(value, dict) else {}
+        least, most = (_uncounted(given.get(name), f"{at}.{name}", reading) for name in ("min", "max"))
+        return replace(node, uncounted_min=least, uncounted_max=most)
+
+    def write(self, value: QuotaNode) -> object:
+        return value
+
+    def schema(self) -> Schema:
+        return {"type": "object"}
+
+
+def _uncounted(amounts: object, at: str, reading: Reading) -> dict[str, str]:
+    """Return the quantities of the resources that cockpit does not count."""
+    found: dict[str, str] = {}
+    for name, value in amounts.items() if isinstance(amounts, dict) else ():
+        if not _is_uncounted(name):
+            continue
+        amount = quantity(value)
+        if amount is None or amount < 0:
+            about = "write a quantity of at least 0, such as 8, 500m or 64Gi"
+            reading.wrong(f"{at}.{visible(name)}", f"is {described(value)}; {about}")
+        else:
+            found[name] = str(value)
+    return found
+
+
+def _is_uncounted(name: object) -> bool:
+    """Return whether this is a resource that Kubernetes knows and cockpit does not count.
+
+    A name without a domain that Kubernetes does not know is a mistake, such as `gpu`.
+    """
+    return isinstance(name, str) and name not in RESOURCES and _OTHER_RESOURCE.fullmatch(name) is not None
+
+
 def _mark(reading: Reading, unread: Iterable[str]) -> None:
     assert isinstance(reading, _Reading)
     reading.unread.update(unread)
@@ -139,7 +188,7 @@ class _Children:
     stand_in: tuple[QuotaNode, ...] = ()
 
     def read(self, value: object, at: str, reading: Reading) -> tuple[QuotaNode, ...]:
-        children: tuple[QuotaNode, ...] = ListOf(_NODE, MOST_NODES).read(_without_empty(value), at, reading)
+        children: tuple[QuotaNode, ...] = ListOf(_Node(), MOST_NODES).read(_without_empty(value), at, reading)
         return children
 
     def write(self, value: tuple[QuotaNode, ...]) -> object:
@@ -158,6 +207,7 @@ _NODE = Table(
         Field("max", _Amounts(), "Largest amounts; absent: unlimited."),
         Field("namespaces", ListOf(_NAME, MOST_NODES), "Of a leaf."),
         Field("children", _Children(), "The nodes below."),
+        Field("attributes", MapOf(_NAME, _NAME), "What the cluster's own scheduler reads."),
     ],
 )
 
@@ -187,7 +237,7 @@ def _tree(value: object, reading: _Reading) -> QuotaTree:
     # A field that is not understood is refused rather than passed over, since it may be a bound that would not be kept.
     for unknown in spec.keys() - {"root"}:
         reading.wrong(f"spec.{visible(unknown)}", "is no field here; known is root")
-    tree = QuotaTree(name, _NODE.read(_without_empty(spec.get("root", {})), "spec.root", reading))
+    tree = QuotaTree(name, _Node().read(_without_empty(spec.get("root", {})), "spec.root", reading))
     # Amounts that could not be read are left out of these checks, or one error would cause several others.
     reading.errors += tree_errors(QuotaTree(name, _change_amounts(tree.root, reading.unread)))
     # Clusters write "unlimited" as a very large number; it counts as the largest one that is stored.

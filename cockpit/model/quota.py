@@ -23,6 +23,8 @@ JOBS = "jobs"
 """The resource behind `kube-queue/max-jobs`: the number of running jobs."""
 RESOURCES = {"cpu": "cpu", "memory": "mem", "nvidia.com/gpu": "gres/gpu", "kube-queue/max-jobs": JOBS}
 """The resources of a manifest, and the TRES by which cockpit counts each."""
+RESOURCE_FLAVORS = "resourceflavors"
+"""The attribute of a node whose jobs run only on the nodes of these flavors."""
 MOST = (1 << 63) - 1
 """The largest amount; larger ones count as this one, as in Kubernetes."""
 MOST_NODES = 10_000
@@ -49,6 +51,12 @@ class QuotaNode(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: tuple[str, ...] = ()
     """The projects whose jobs wait in the queue of this leaf; empty for an inner node."""
     children: tuple[QuotaNode, ...] = ()
+    attributes: dict[str, str] = {}
+    """What a cluster's own scheduler reads, such as `resourceflavors`."""
+    uncounted_min: dict[str, str] = {}
+    """The guaranteed amounts of resources that cockpit does not count, as quantities by the names of a manifest."""
+    uncounted_max: dict[str, str] = {}
+    """The largest amounts of such resources."""
 
 
 class QuotaTree(msgspec.Struct, frozen=True):
@@ -115,6 +123,18 @@ def tree_errors(tree: QuotaTree) -> Iterator[str]:
         yield from _own_errors(place)
         yield from _errors_below(place)
     yield from _repeated_namespaces(everything)
+
+
+def unkept_bounds(tree: QuotaTree) -> Iterator[str]:
+    """Yield the bounds of a tree that cockpit's own scheduler would not keep, each behind its position."""
+    for place in places(tree.root):
+        for name, amounts in (("min", place.node.uncounted_min), ("max", place.node.uncounted_max)):
+            for resource in amounts:
+                about = f"is no resource that cockpit counts; those are {', '.join(RESOURCES)}"
+                yield f"{place.where}.{name}.{visible(resource)}: {about}"
+        if RESOURCE_FLAVORS in place.node.attributes:
+            about = "ties jobs to nodes, which only a cluster's own scheduler does; leave it out, and use partitions"
+            yield f"{place.where}.attributes.{RESOURCE_FLAVORS}: {about}"
 
 
 def _has_unknown_amounts(amounts: Amounts) -> bool:

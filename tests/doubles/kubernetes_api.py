@@ -83,6 +83,8 @@ class FakeApi:
         self.kinds: dict[str, tuple[str, ...]] = {}
         self.rules: list[Object] = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
         """What the user may do, in every namespace."""
+        self.readable: tuple[str, ...] | None = None
+        """The namespaces in which the user may list pods, an empty name for all; None: the next answers say so."""
         self.version = VERSION
         self.stale: tuple[str, ...] = ()
         """Paths of groups of an extension server that does not answer: what it serves is left out."""
@@ -207,6 +209,9 @@ class FakeApi:
             return self._groups(request)
         if path.count("/") == (2 if path.startswith("/api/") else 3) and not _is_collection(path):
             return self._group(path)
+        if path.endswith("/selfsubjectaccessreviews") and self.readable is not None:
+            asked = (await request.json())["spec"]["resourceAttributes"].get("namespace", "")
+            return web.json_response({"status": {"allowed": asked in self.readable}}, status=201)
         if path.endswith("/selfsubjectrulesreviews"):
             return web.json_response({"status": {"resourceRules": self.rules, "incomplete": False}})
         if request.method == "POST":

@@ -56,6 +56,18 @@ def test_there_is_one_tree_at_a_time(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("FL-01")
+def test_bounds_that_only_the_scheduler_of_a_cluster_keeps_are_refused(engine: EngineDriver) -> None:
+    flavors = replace(ANNS, attributes={"resourceflavors": "fast", "note": "ours"}, uncounted_max={"amd.com/gpu": "8"})
+    refused = apply_quota(engine.machine.state, tree(flavors))
+    assert refused.kind is RefusalKind.INVALID
+    assert [line.partition(": ")[0] for line in refused.message.splitlines()] == [
+        "spec.root.children[0].max.amd.com/gpu",
+        "spec.root.children[0].attributes.resourceflavors",
+    ]
+    applied(engine, tree(replace(ANNS, attributes={"note": "ours"})))
+
+
+@pytest.mark.req("FL-01")
 def test_a_forged_tree_is_checked_like_a_file(engine: EngineDriver) -> None:
     refused = apply_quota(engine.machine.state, tree(ANNS, replace(ANNS, name="", min={})))
     assert refused.kind is RefusalKind.INVALID

@@ -68,6 +68,38 @@ def test_the_published_manifest_is_read_unchanged() -> None:
 
 
 @pytest.mark.req("FL-01")
+def test_what_schedulers_of_clusters_read_is_kept() -> None:
+    """Attributes came with the scheduler 6.9.0 of ACK; any resource of Kubernetes may be bounded."""
+    leaf = """{name: a, attributes: {resourceflavors: "fast, slow"}, namespaces: [x],
+        min: {cpu: 1, aliyun.com/gpu-mem: 4}, max: {cpu: 2, aliyun.com/gpu-mem: 24Gi, ephemeral-storage: 1.5Ti}}"""
+    root = read_quota_tree(
+        "q.yaml", manifest(f"{{name: root, min: {{cpu: 4}}, max: {{cpu: 4}}, children: [{leaf}]}}")
+    ).root
+    (child,) = root.children
+    assert (child.min, child.max) == ({"cpu": 1000}, {"cpu": 2000})
+    assert child.attributes == {"resourceflavors": "fast, slow"}
+    assert child.uncounted_min == {"aliyun.com/gpu-mem": "4"}
+    assert child.uncounted_max == {"aliyun.com/gpu-mem": "24Gi", "ephemeral-storage": "1.5Ti"}
+
+
+@pytest.mark.req("FL-01")
+@pytest.mark.parametrize(
+    ("leaf", "error"),
+    [
+        ("max: {amd.com/gpu: lots}", 'max.amd.com/gpu: is the text "lots"; write a quantity of at least 0'),
+        ("max: {amd.com/gpu: -1}", "max.amd.com/gpu: is the number -1; write a quantity of at least 0"),
+        ("max: {gpu: 1}", "max.gpu: is no resource that cockpit counts"),
+        ("max: {../gpu: 1}", "max.../gpu: is no resource that cockpit counts"),
+        ("attributes: {resourceflavors: [a]}", "attributes.resourceflavors: is a list; write text"),
+        ("attributes: fast", 'attributes: is the text "fast"; write a table of names'),
+    ],
+)
+def test_what_only_looks_like_it_is_refused(leaf: str, error: str) -> None:
+    (said,) = errors_of(manifest(f"{{name: root, children: [{{name: a, {leaf}}}]}}"))
+    assert said.startswith(f"spec.root.children[0].{error}")
+
+
+@pytest.mark.req("FL-01")
 @pytest.mark.parametrize(
     ("text", "counts"),
     [

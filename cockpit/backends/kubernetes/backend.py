@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -37,13 +38,13 @@ from cockpit.backends.kubernetes.records import JobRecords
 from cockpit.backends.kubernetes.replicas import Replicas
 from cockpit.backends.kubernetes.requeueing import Requeuer
 from cockpit.backends.kubernetes.resources import DEVICES, PODS
-from cockpit.backends.kubernetes.rights import Rights
+from cockpit.backends.kubernetes.rights import OLD_SECONDS, Rights
 from cockpit.backends.kubernetes.session import Changes, Session
 from cockpit.backends.kubernetes.watching import ClusterWatch, is_listed
 from cockpit.backends.kubernetes.why import SCHEDULER
 from cockpit.backends.kubernetes.writing import ObjectWriter
 from cockpit.backends.overviews import overview_of
-from cockpit.errors import RequestRefused
+from cockpit.errors import CockpitError, RequestRefused
 from cockpit.formats.snapshotfile import SchedulerReport, Snapshot
 from cockpit.model import asking, forecast, jobdetail, view
 from cockpit.model.capabilities import Capabilities
@@ -56,6 +57,7 @@ from cockpit.model.text import visible
 from cockpit.protocol import messages
 from cockpit.protocol.operations import SHELL
 from cockpit.runtime.offline_engine import refuse
+from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,6 +132,8 @@ class KubernetesBackend(Asking, LiveBackend):
         self._acts = Acts(writer, dialects, editor, quota, self._list.numbers, self._found, namespace)
         self._requeuer = Requeuer(api, writer, self._inventory, self._acts.queue, options.manifests)
         self._replicas = Replicas(api, connect, self._holds, self._job)
+        self._upkeep = Tasks()
+        api.refused = self._refused
 
     @property
     def capabilities(self) -> Capabilities:
@@ -171,6 +175,7 @@ class KubernetesBackend(Asking, LiveBackend):
 
     async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
         row = await self._row(job, task)
+        self._rights.prefer(row.project)
         explanation = self._explainer.explanation(row)
         # A panel asks each second, as long as the cursor is on the job.
         events = tuple(chosen(await self._records.events(job, recent=True), -1, MOST_EVENTS))
@@ -307,6 +312,7 @@ class KubernetesBackend(Asking, LiveBackend):
         return self._watch.overviews(self.overview)
 
     async def close(self) -> None:
+        await self._upkeep.cancel_all()
         self._records.close()
         await self._holds.close()
         await self._replicas.close()
@@ -409,7 +415,30 @@ class KubernetesBackend(Asking, LiveBackend):
         if await self._rights.learn(self._list.namespaces):
             self._list.look_again()
             await self._list.settle()
+        if not len(self._upkeep):
+            self._upkeep.start(
+                self._rights.review(lambda: self._list.namespaces, self._rights_changed), "the review of rights"
+            )
+            self._upkeep.start(self._look_for_namespaces(), "the review of namespaces")
         await self._holds.begin(lambda: list(self._list.jobs.values()))
+
+    def _refused(self, path: str) -> None:
+        """Ask soon what the user may do in the namespace of a request that the server has refused."""
+        _, inside, rest = path.partition("/namespaces/")
+        if inside:
+            self._rights.doubt(rest.partition("/")[0])
+
+    def _rights_changed(self, namespace: str, reads_otherwise: Callable[[Resource], bool]) -> None:
+        self._inventory.rights_changed(namespace, reads_otherwise)
+        self._list.look_again()
+
+    async def _look_for_namespaces(self) -> None:
+        """Ask again and again which namespaces the user may see."""
+        while True:
+            await asyncio.sleep(OLD_SECONDS)
+            # A server that does not answer is asked again.
+            with suppress(CockpitError):
+                await self._inventory.look_for_namespaces()
 
     async def _listed(self) -> None:
         """Wait as `_ready` does. Refused where the user may list no pods, since an empty answer would mean none."""

@@ -1,7 +1,8 @@
 """The copies of all kinds of objects that are read: a reflector for each kind and namespace.
 
-Which kinds a cluster serves changes while cockpit runs. `follow` begins to read those that are new and forgets those
-that are gone; of a kind that is served in another version from now on no object is lost meanwhile.
+Which kinds a cluster serves, and which namespaces the user may see, changes while cockpit runs. `follow` begins to read
+what is new and forgets what is gone; of a kind that is served in another version from now on, or read in one namespace
+instead of all, no object is lost meanwhile.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ class _Copy(NamedTuple):
     is_first: bool
     """Whether it has been read from the beginning."""
 
+    def is_of_kind(self, reading: Reading) -> bool:
+        return self.resource.group == reading.resource.group and self.resource.kind == reading.resource.kind
+
 
 class Copies:
     """The reflectors of one cluster."""
@@ -59,17 +63,19 @@ class Copies:
     def follow(self, readings: Iterable[Reading]) -> None:
         """Read these kinds from now on, in this order, and no others.
 
-        1. A kind that is read stays as it is.
-        2. The objects of one that is served in another version are taken over: a job whose objects were gone even for a
-           moment would count as stopped.
-        3. The objects of a kind that is gone are gone.
+        1. What is read stays as it is.
+        2. The objects of a kind that is read in another version or in other namespaces are taken over: a job whose
+           objects were gone even for a moment would count as stopped.
+        3. What is not taken over is gone.
         """
         wanted = {each.place: each for each in readings}
         is_first = not self._copies
-        gone = {place: copy for place, copy in self._copies.items() if place not in wanted}
+        stay = {place for place, each in wanted.items() if self._has(place, each.resource)}  # step 1
+        ended = [self._copies.pop(place) for place in self._copies.keys() - stay]
+        for copy in ended:
+            copy.task.cancel()
         for place, reading in wanted.items():
-            known = self._copies.get(place)
-            if known is not None and known.resource == reading.resource:  # step 1
+            if place in stay:
                 continue
             made = Reflector(
                 self._api,
@@ -80,15 +86,20 @@ class Copies:
                 namespace=reading.namespace,
                 moved=self._moved,
             )
-            if known is not None:  # step 2
-                known.task.cancel()
-                made.take_over(known.reflector)
-            task = self._tasks.start(made.run(), f"the watch of {reading.resource.shown}")
-            self._copies[place] = _Copy(reading.resource, made, task, known.is_first if known is not None else is_first)
-        for place, copy in gone.items():  # step 3
-            copy.task.cancel()
-            del self._copies[place]
+            of_kind = [each for each in ended if each.is_of_kind(reading)]
+            for copy in of_kind:  # step 2
+                made.take_over(copy.reflector)
+            self._copies[place] = self._started(made, is_first=is_first or any(each.is_first for each in of_kind))
+        for copy in ended:  # step 3
             copy.reflector.forget()
+
+    def look_again(self, concerns: Callable[[Resource, str], bool]) -> None:
+        """List anew what this is true of, by kind and namespace: the user's rights have changed."""
+        for place, copy in self._copies.items():
+            if concerns(copy.resource, copy.reflector.namespace):
+                copy.task.cancel()
+                copy.reflector.begin_anew()
+                self._copies[place] = self._started(copy.reflector, is_first=copy.is_first)
 
     @property
     def synced(self) -> bool:
@@ -110,6 +121,13 @@ class Copies:
 
     async def stop(self) -> None:
         await self._tasks.cancel_all()
+
+    def _has(self, place: tuple[str, str, str], resource: Resource) -> bool:
+        return place in self._copies and self._copies[place].resource == resource
+
+    def _started(self, reflector: Reflector[Any], *, is_first: bool) -> _Copy:
+        task = self._tasks.start(reflector.run(), f"the watch of {reflector.resource.shown}")
+        return _Copy(reflector.resource, reflector, task, is_first)
 
     def _reflectors(self) -> Iterator[Reflector[Any]]:
         return (each.reflector for each in self._copies.values())

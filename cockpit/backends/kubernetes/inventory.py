@@ -52,7 +52,7 @@ from cockpit.backends.kubernetes.resources import (
 )
 from cockpit.backends.kubernetes.schedulers import BatchSchedulers
 from cockpit.backends.kubernetes.training_scalers import TrainingScalers
-from cockpit.backends.kubernetes.wire.access import visible_namespaces
+from cockpit.backends.kubernetes.wire.access import VisibleNamespaces
 from cockpit.backends.kubernetes.wire.served_kinds import ServedKinds
 
 if TYPE_CHECKING:
@@ -64,6 +64,9 @@ if TYPE_CHECKING:
     from cockpit.backends.kubernetes.wire.api import Api
     from cockpit.errors import CockpitError
     from cockpit.model.node import Node
+
+NAMESPACES_ANEW = 10
+"""So many namespaces are asked about anew at once, of those in which the user may or may not list pods."""
 
 
 class Inventory:
@@ -79,9 +82,8 @@ class Inventory:
     ) -> None:
         """`namespace`: that of the kubeconfig's context. `changed` is called after each change of anything.
         `named`: the namespaces that are read; empty: all that the user may list."""
-        self._api, self._namespace, self._notify, self._named = api, namespace, changed, named
-        self.unseen: tuple[str, ...] = ()
-        """A sentence about the namespaces that are not read although the user has named none; empty: all are read."""
+        self._notify, self._named = changed, named
+        self._visible = VisibleNamespaces(api, namespace, PODS)
         self.moved: Callable[[], None] = lambda: None
         """Called when `synced`, `trouble` or `absent` may have changed."""
         self._kinds = ServedKinds(
@@ -134,10 +136,8 @@ class Inventory:
         2. Which kinds of objects the cluster serves.
         3. One reflector for each kind and namespace; nodes belong to no namespace.
         """
-        if self._named:
-            self.namespaces = self._named
-        else:
-            self.namespaces, self.unseen = await visible_namespaces(self._api, self._namespace, PODS)  # step 1
+        if not self._named:
+            await self._visible.look()  # step 1
         await self._kinds.look()  # step 2
         self._follow()  # step 3
 
@@ -149,7 +149,19 @@ class Inventory:
             self._marked |= self._workloads.keys() | self._pods.keys()
             self._has_moved()
 
+    async def look_for_namespaces(self) -> None:
+        """Ask which namespaces the user may see now, and read these. Raises `CockpitError` without an answer."""
+        if not self._named and await self._visible.look(NAMESPACES_ANEW):
+            self._follow()
+            self._has_moved()
+
+    def rights_changed(self, namespace: str, concerns: Callable[[Resource], bool]) -> None:
+        """Read anew what the user may read in a namespace from now on, or no longer. `concerns`: which kinds."""
+        # Rights for the whole cluster are among those of each namespace.
+        self._copies.look_again(lambda kind, read_in: read_in in ("", namespace) and concerns(kind))
+
     def _follow(self) -> None:
+        self.namespaces = self._named or self._visible.names
         self.served = self._kinds.among(WORKLOADS)
         self.queue_kinds = self._kinds.among((*QUEUES, *KUBE_QUEUE_KINDS, *BATCH_SCHEDULING))
         self.fleet.kinds = self._kinds.among(FLEET_KINDS)
@@ -203,6 +215,11 @@ class Inventory:
     def absent(self) -> dict[Resource, str]:
         """Why objects of a kind are not there for this user, in the server's words."""
         return self._copies.absent
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """A sentence about the namespaces that are not read although the user has named none; empty: all are read."""
+        return self._visible.unseen
 
     @property
     def takes_jobs_of(self) -> Callable[[str], bool] | None:

@@ -6,6 +6,7 @@ Kubernetes forgets a job with its object. What was seen of it before stays here 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -59,8 +60,8 @@ class JobList:
         """Grows whenever a row changes."""
         self.jobs: dict[JobId, KubeJob] = {}
         self.rows: dict[JobId, JobRow] = {}
-        self.namespaces: set[str] = set()
-        """The namespaces of all jobs that there were."""
+        self.namespaces: Counter[str] = Counter()
+        """The namespaces of the jobs, with the number of jobs in each."""
         self._units: Units = NO_UNITS
         self.gone: dict[JobId, GoneJob] = {}
         """The jobs that are gone, in the order in which they went."""
@@ -100,10 +101,11 @@ class JobList:
 
     def _put(self, job: KubeJob) -> None:
         number = self.numbers.number(job.meta)
-        self.namespaces.add(job.meta.namespace)
         may = self._access(job.meta.namespace, self._inventory.resource(job.meta.uid))
         row = self._shown(job, row_of(job, number, self._model_of, may, self._inventory.cards))
         self._inventory.devices.note(job)
+        if number not in self.jobs:
+            self.namespaces[job.meta.namespace] += 1
         self.jobs[number] = job
         # A watch that broke off may have left out an object for a while.
         self.gone.pop(number, None)
@@ -119,6 +121,8 @@ class JobList:
             return
         self.version += 1
         row, job = self.rows.pop(number), self.jobs.pop(number)
+        self.namespaces[job.meta.namespace] -= 1
+        self.namespaces += Counter()  # without those that have no more jobs
         if self._is_gone(job):
             self.gone[number] = self._gone(row, job)
             while len(self.gone) > MOST_GONE:
@@ -134,7 +138,9 @@ class JobList:
 
     def _is_gone(self, job: KubeJob) -> bool:
         """Return whether the job's object was deleted: it may also belong to another job, or be hidden from now on."""
-        is_hidden = any(each.kind == job.kind for each in self._inventory.absent)
+        is_hidden = any(each.kind == job.kind for each in self._inventory.absent) or not self._inventory.is_read(
+            job.meta
+        )
         return self._inventory.resource(job.meta.uid) is None and not is_hidden
 
     def _gone(self, row: JobRow, job: KubeJob) -> GoneJob:

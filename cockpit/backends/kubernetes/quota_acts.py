@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,6 +11,7 @@ from cockpit.backends.kubernetes.kube_queue import TREE_NAMESPACE
 from cockpit.backends.kubernetes.mapping.quota_manifest import manifest_of_tree, root_of
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
 from cockpit.backends.kubernetes.resources import QUOTA_TREES
+from cockpit.backends.kubernetes.rights import OLD_SECONDS
 from cockpit.backends.kubernetes.wire.access import may
 from cockpit.backends.kubernetes.wire.answers import ApiError
 from cockpit.backends.kubernetes.writing import ObjectWriter, RawObject, merge_patch, refuse
@@ -33,13 +35,15 @@ class QuotaActs:
 
     def __init__(self, api: Api, writer: ObjectWriter) -> None:
         self._api, self._writer = api, writer
-        self._may_change: bool | None = None
+        self._may_change: tuple[float, bool] | None = None
+        """When the server was asked, as the event loop counts time, and its answer."""
 
     async def may_change(self) -> bool:
-        """Return whether the user may change quota trees. The server is asked once."""
-        if self._may_change is None:
-            self._may_change = await may(self._api, "patch", QUOTA_TREES, TREE_NAMESPACE)
-        return self._may_change
+        """Return whether the user may change quota trees, by an answer of the server of at most `OLD_SECONDS`."""
+        now = asyncio.get_running_loop().time()
+        if self._may_change is None or now >= self._may_change[0] + OLD_SECONDS:
+            self._may_change = now, await may(self._api, "patch", QUOTA_TREES, TREE_NAMESPACE)
+        return self._may_change[1]
 
     async def act(self, args: messages.ApplyQuotaArgs | messages.NoArgs) -> None:
         """Apply a tree, or without one remove that of the cluster. Raises `RequestRefused`."""

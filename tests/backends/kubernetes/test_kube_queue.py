@@ -294,6 +294,28 @@ async def test_a_tree_is_applied_with_what_others_wrote_and_after_a_conflict(
     assert server.object(f"{TREES}/tree")["metadata"]["resourceVersion"] == before
 
 
+@pytest.mark.req("KU-12", "FL-01")
+async def test_attributes_and_other_resources_of_a_file_are_applied_beside_those_of_others(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    server.create(TREES, merged(a_tree(), {"spec": {"root": {"attributes": {"theirs": "stays", "both": "old"}}}}))
+    file = merged(a_tree(), {"spec": {"root": {"attributes": {"both": "new"}}}})
+    file["spec"]["root"]["children"][1] |= {
+        "attributes": {"resourceflavors": "fast"},
+        "max": {"aliyun.com/gpu-mem": 96},
+    }
+    wanted = read_quota_tree("file", json.dumps(file))
+    await backend.apply_quota(wanted)
+    root = server.object(f"{TREES}/tree")["spec"]["root"]
+    assert root["attributes"] == {"theirs": "stays", "both": "new"}
+    assert root["children"][1]["attributes"] == {"theirs": "stays", "resourceflavors": "fast"}
+    assert root["children"][1]["max"] == {"aliyun.com/gpu-mem": "96"}
+    # What the cluster has can be applied again, and changes nothing.
+    before = server.object(f"{TREES}/tree")
+    await backend.apply_quota(read_quota_tree("file", json.dumps(before)))
+    assert server.object(f"{TREES}/tree") == before
+
+
 @pytest.mark.req("KU-12")
 async def test_a_change_of_the_tree_meanwhile_is_not_overwritten(backend: KubernetesBackend, server: FakeApi) -> None:
     server.create(TREES, a_tree())

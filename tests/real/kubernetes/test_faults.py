@@ -206,13 +206,13 @@ async def test_after_a_compaction_what_is_gone_is_missing_and_the_rest_stays(
     async with cockpit_with(fragile.kubeconfig(ADMIN), here) as backend, watching(backend) as seen:
         await seen.until(lambda: {"stays", "goes"} <= seen.rows.keys())
         # While the cockpit is cut off, a pod is deleted and the past forgotten: no watch can tell of it.
-        cut_off = backend._inventory._tasks
-        await cut_off.cancel_all()
+        copies = backend._inventory._copies
+        await copies.stop()
         pod = f"/api/v1/namespaces/{here}/pods/goes"
         fragile.admin.call("DELETE", f"{pod}?gracePeriodSeconds=0")
         await asyncio.to_thread(fragile.forget_past)
-        for each in backend._inventory._reflectors:
-            backend._inventory._tasks.start(each.run(), "a watch")
+        for each in copies._reflectors():
+            copies._tasks.start(each.run(), "a watch")
         # What is deleted before its end counts as stopped.
         await seen.until(lambda: seen.rows["goes"].ended_at is not None)
         assert (seen.removed, seen.rows["stays"].ended_at) == ([], None)

@@ -1,7 +1,7 @@
 """A quota tree as the manifest of a cluster, with what others wrote into the tree that is there.
 
-Nodes have more fields than cockpit knows, such as `attributes`, and bound more resources. A node of the new tree keeps
-these of the node that has its path; nodes that the new tree lacks go with all they have.
+Nodes may have more fields than cockpit knows, other attributes than the new tree, and bounds of other resources. A node
+of the new tree keeps these of the node that has its path; nodes that the new tree lacks go with all they have.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cockpit.backends.kubernetes.mapping.quantities import tres_amounts
 from cockpit.formats.quotatree import API_VERSION, KIND, NAMESPACE
 from cockpit.model.quota import MOST, RESOURCES, Amounts, QuotaNode, QuotaTree
 
-_OWN = ("name", "min", "max", "namespaces", "children")
+_OWN = ("name", "min", "max", "namespaces", "children", "attributes")
 _ONE = 1000
 _MIB = 1 << 20
 _MOST_BYTES = (1 << 63) - 1
@@ -35,16 +35,18 @@ def root_of(tree: QuotaTree, present: Node) -> dict[str, Any]:
 
 
 def _node(node: QuotaNode, present: Node) -> dict[str, Any]:
-    others = {str(each.get("name")): each for each in _list(present.get("children")) if isinstance(each, Mapping)}
+    below = {str(each.get("name")): each for each in _list(present.get("children")) if isinstance(each, Mapping)}
     written = {key: value for key, value in present.items() if key not in _OWN}
     written |= {"name": node.name}
-    for key, amounts in (("min", node.min), ("max", node.max)):
-        if bounds := _bounds(amounts, present.get(key)):
+    for key, amounts, others in (("min", node.min, node.uncounted_min), ("max", node.max, node.uncounted_max)):
+        if bounds := _bounds(amounts, others, present.get(key)):
             written[key] = bounds
+    if attributes := {**_table(present.get("attributes")), **node.attributes}:
+        written["attributes"] = attributes
     if node.namespaces:
         written["namespaces"] = list(node.namespaces)
     if node.children:
-        written["children"] = [_node(child, others.get(child.name, {})) for child in node.children]
+        written["children"] = [_node(child, below.get(child.name, {})) for child in node.children]
     return written
 
 
@@ -52,11 +54,16 @@ def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _bounds(amounts: Amounts, present: object) -> dict[str, Any]:
-    """Return amounts as quantities, with those of resources that cockpit's trees cannot have. An amount that stays is
-    written as it was."""
-    before = present if isinstance(present, dict) else {}
+def _table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _bounds(amounts: Amounts, others: Mapping[str, str], present: object) -> dict[str, Any]:
+    """Return amounts as quantities, with those of resources that cockpit does not count: `others`, and those that are
+    there. An amount that stays is written as it was."""
+    before = _table(present)
     bounds = {name: each for name, each in before.items() if name not in RESOURCES}
+    bounds |= {name: each for name, each in others.items() if str(bounds.get(name)) != each}
     for resource, amount in amounts.items():
         name = _NAMES[resource]
         stays = name in before and tres_amounts({name: before[name]}) == {resource: amount}

@@ -8,8 +8,9 @@ import msgspec
 
 from cockpit.backends.kubernetes.mapping.quantities import tres_amounts
 from cockpit.backends.kubernetes.objects.kube_queue import ElasticQuota, ElasticQuotaTree
+from cockpit.backends.kubernetes.objects.pod import Quantities
 from cockpit.backends.kubernetes.objects.surroundings import ResourceQuota
-from cockpit.model.quota import QuotaNode, QuotaTree
+from cockpit.model.quota import RESOURCES, QuotaNode, QuotaTree
 
 OF_NAMESPACES = "ResourceQuota"
 """The root of the tree that quotas of namespaces make."""
@@ -19,7 +20,7 @@ _ROOT = msgspec.json.Decoder(ElasticQuota)
 def tree_of(served: ElasticQuotaTree) -> QuotaTree | None:
     """Return the tree; None: it has no root that can be read.
 
-    Other resources than those that cockpit counts are left out. The tree is not checked against the rules for
+    The tree is not checked against the rules for
     manifests, since the cluster has accepted it.
     """
     try:
@@ -55,4 +56,11 @@ def _node(each: ElasticQuota) -> QuotaNode:
         max=tres_amounts(each.max or {}),
         namespaces=each.namespaces or (),
         children=tuple(map(_node, each.children or ())),
+        attributes={name: str(value) for name, value in (each.attributes or {}).items()},
+        uncounted_min=_uncounted(each.min),
+        uncounted_max=_uncounted(each.max),
     )
+
+
+def _uncounted(amounts: Quantities | None) -> dict[str, str]:
+    return {name: str(each) for name, each in (amounts or {}).items() if name not in RESOURCES}

@@ -3,6 +3,8 @@ QueueUnitStatus, with the fields that Koord-Queue adds; scheduling.sigs.k8s.io v
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
@@ -92,6 +94,8 @@ class ElasticQuota(msgspec.Struct, frozen=True):
     max: Quantities | None = None
     namespaces: tuple[str, ...] | None = None
     children: tuple[ElasticQuota, ...] | None = None
+    attributes: dict[str, Any] | None = None
+    """What the scheduler reads, as texts: `resourceflavors` ties the node's jobs to nodes."""
 
 
 class ElasticQuotaTreeSpec(msgspec.Struct, frozen=True):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Collection
 
 import msgspec
 
@@ -128,48 +127,64 @@ async def rules_of(api: Api, namespace: str) -> tuple[Rule, ...] | None:
     return None if status.incomplete else status.resource_rules
 
 
-class Visible(NamedTuple):
-    """The namespaces in which the user may list a kind of object."""
+class VisibleNamespaces:
+    """The namespaces in which the user may list a kind of object, as the last looks found them."""
 
-    namespaces: tuple[str, ...]
-    """Their names; one empty name means the whole cluster."""
-    unseen: tuple[str, ...] = ()
-    """A sentence about namespaces that the user may be able to see all the same; empty: there are none."""
+    def __init__(self, api: Api, own: str, resource: Resource) -> None:
+        """`own`: the namespace of the kubeconfig's context, which counts even where namespaces cannot be listed. It is
+        the only one where the user may list none, so that the server's refusal can be shown."""
+        self._api, self._own, self._resource = api, own, resource
+        self.names: tuple[str, ...] = ()
+        """Their names; one empty name means the whole cluster."""
+        self.unseen: tuple[str, ...] = ()
+        """A sentence about namespaces that the user may be able to see all the same; empty: there are none."""
+        self._may: dict[str, bool] = {}
+        """Whether the user may list there, by namespace; the one that was asked about longest ago comes first."""
+
+    async def look(self, most: int = MOST_NAMESPACES) -> bool:
+        """Ask the server, and return whether other namespaces are visible than before.
+
+        `most`: so many of the namespaces are asked about anew that were asked about before.
+        """
+        before = self.names
+        if await may(self._api, "list", self._resource):
+            self.names, self.unseen = ("",), ()
+            self._may.clear()
+            return before != self.names
+        try:
+            names = [each.metadata.name for each in (await read_list(self._api, NAMESPACES, _NAMES)).items]
+        except ApiError as error:
+            names, why = [], f"you may not list namespaces ({error.message})"
+        else:
+            why = f"of the cluster's {len(names)} namespaces only {MOST_NAMESPACES} are tried"
+        everything = tuple(dict.fromkeys((self._own, *names)))
+        tried = everything[:MOST_NAMESPACES]
+        await self._ask(tried, most)
+        self.names = tuple(each for each in tried if self._may[each]) or (self._own,)
+        self.unseen = () if names and len(tried) == len(everything) else (self._about_others(why),)
+        return before != self.names
+
+    async def _ask(self, namespaces: Collection[str], most: int) -> None:
+        """Ask about those that are new, and about those of which it is longest ago."""
+        known = [each for each in self._may if each in namespaces]
+        new = [each for each in namespaces if each not in self._may]
+        answers = await _allowed(self._api, (*new, *known[:most]), self._resource)
+        self._may = {each: self._may[each] for each in known[most:]} | answers
+
+    def _about_others(self, why: str) -> str:
+        only_own = self.names == (self._own,)
+        shown = f"the namespace {self._own} is" if only_own else f"{len(self.names)} namespaces are"
+        return (
+            f"Only {shown} shown: {why}. Name others: -c 'kube:{self._api.context}?namespaces=A,B', or `namespaces` of "
+            "the cluster in config.toml."
+        )
 
 
-async def visible_namespaces(api: Api, own: str, resource: Resource) -> Visible:
-    """Return the namespaces in which the user may list the objects.
-
-    `own`: the namespace of the kubeconfig's context, which counts even where namespaces cannot be listed. It is
-    returned where the user may list none, so that the server's refusal can be shown.
-    """
-    if await may(api, "list", resource):
-        return Visible(("",))
-    try:
-        names = [each.metadata.name for each in (await read_list(api, NAMESPACES, _NAMES)).items]
-    except ApiError as error:
-        names, why = [], f"you may not list namespaces ({error.message})"
-    else:
-        why = f"of the cluster's {len(names)} namespaces only {MOST_NAMESPACES} are tried"
-    everything = tuple(dict.fromkeys((own, *names)))
-    asked = everything[:MOST_NAMESPACES]
-    found = await _allowed(api, asked, resource) or (own,)
-    if names and len(asked) == len(everything):
-        return Visible(found)
-    shown = f"the namespace {own} is" if found == (own,) else f"{len(found)} namespaces are"
-    about = (
-        f"Only {shown} shown: {why}. Name others: -c 'kube:{api.context}?namespaces=A,B', or `namespaces` of the "
-        "cluster in config.toml."
-    )
-    return Visible(found, (about,))
-
-
-async def _allowed(api: Api, namespaces: Iterable[str], resource: Resource) -> tuple[str, ...]:
+async def _allowed(api: Api, namespaces: Collection[str], resource: Resource) -> dict[str, bool]:
     at_once = asyncio.Semaphore(20)
 
-    async def one(namespace: str) -> str | None:
+    async def one(namespace: str) -> bool:
         async with at_once:
-            return namespace if await may(api, "list", resource, namespace) else None
+            return await may(api, "list", resource, namespace)
 
-    found = await asyncio.gather(*map(one, namespaces))
-    return tuple(each for each in found if each is not None)
+    return dict(zip(namespaces, await asyncio.gather(*map(one, namespaces)), strict=True))

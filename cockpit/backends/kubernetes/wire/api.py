@@ -32,6 +32,8 @@ HEARTBEAT_SECONDS = 30.0
 PATIENCE_SECONDS = 20.0
 """Longest time that a request is repeated while the server says that it is busy."""
 _LONGEST_WAIT_SECONDS = 10.0
+_OF_USERS = ("/log", "/exec")
+"""Ends of paths that only a user asks for, as opposed to what is read all the time."""
 _BUSY = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
 
 
@@ -73,6 +75,8 @@ class Api:
     def __init__(self, connection: Connection, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """`sleep`: for tests."""
         self._connection, self._sleep = connection, sleep
+        self.refused: Callable[[str], None] = lambda _: None
+        """Called with the path of a change, a log or a shell that the user has no right to."""
 
     @property
     def context(self) -> str:
@@ -211,6 +215,8 @@ class Api:
                     "again, for example with your provider's command, and try once more."
                 )
             else:
+                if error.is_forbidden and (request.method != "GET" or request.path.endswith(_OF_USERS)):
+                    self.refused(request.path)
                 raise error
 
     async def _send_once(self, request: ApiRequest, connected: Connected) -> ClientResponse:

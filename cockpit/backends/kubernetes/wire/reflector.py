@@ -134,11 +134,19 @@ class Reflector(Generic[T]):
                 await self._pause(error)
 
     def take_over(self, other: Reflector[T]) -> None:
-        """Begin with the objects of another reflector, which read them in another version of the kind's API."""
-        self.objects = other.objects
-        self.synced = other.synced
-        for each in self.objects.values():
-            self._changed(each, each)
+        """Take the objects of another reflector that has ended, as far as they are in this one's namespace.
+
+        The other one read them in another version of the kind's API, or in other namespaces.
+        """
+        self.synced = self.synced or other.synced
+        for uid, each in list(other.objects.items()):
+            if self.namespace in ("", each.metadata.namespace):
+                self.objects[uid] = other.objects.pop(uid)
+                self._changed(each, each)
+
+    def begin_anew(self) -> None:
+        """List anew in the next `run`, and believe a refusal at once: the user's rights have changed."""
+        self._version, self._refusals = "", REFUSALS
 
     def forget(self) -> None:
         """Treat all objects as gone."""
