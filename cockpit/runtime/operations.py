@@ -8,15 +8,14 @@ import msgspec
 
 from cockpit.model.operations import Style
 from cockpit.protocol.operations import SHELL, TABLE
-from cockpit.runtime import acting, predicting, priorities, reading, staging
-from cockpit.runtime.fleet import showing
+from cockpit.runtime import acting, fleet_table, predicting, priorities, reading, staging
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
     Function = Callable[..., Coroutine[Any, Any, Any] | AsyncIterator[Any]]
 
-_MODULES = (reading, acting, predicting, staging, priorities, showing)
+_MODULES = (reading, acting, predicting, staging, priorities, fleet_table)
 
 
 def _function(name: str) -> Function:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine.views.fleet_rows import fleet_shown, own_job
+from cockpit.engine.fleet.rows import fleet_shown, own_job
 from cockpit.model.fleetrow import FleetJobRow
 from cockpit.model.refusal import Refusal
 from tests.builders import a_spec

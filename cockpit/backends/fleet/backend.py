@@ -27,7 +27,7 @@ from cockpit.backends.base import (
 from cockpit.backends.fleet.id_translation import in_fleet
 from cockpit.backends.fleet.member import Member, Opened
 from cockpit.backends.fleet.table import fleet_job_row
-from cockpit.engine.views.fleet_rows import pod_rows
+from cockpit.engine.fleet.rows import pod_rows
 from cockpit.errors import CockpitError, RequestRefused, StoreError, Unreachable
 from cockpit.model import forecast, jobdetail, view
 from cockpit.model.capabilities import ENGINE, NO_REQUEST_IDS, Ability, Capabilities

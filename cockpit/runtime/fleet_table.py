@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.engine.access import is_owner, may_see
-from cockpit.engine.views.fleet_rows import fleet_shown, own_job
+from cockpit.engine.fleet.rows import fleet_shown, own_job
 from cockpit.engine.views.redaction import shown_job, shown_to
 from cockpit.errors import RequestRefused
 from cockpit.model.capabilities import NO_FLEET
