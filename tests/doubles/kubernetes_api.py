@@ -89,6 +89,8 @@ class FakeApi:
         self.stale: tuple[str, ...] = ()
         """Paths of groups of an extension server that does not answer: what it serves is left out."""
         self.unknown: tuple[str, ...] = ()
+        self.behind: dict[str, FakeApi] = {}
+        """Other servers by the paths of proxies to them."""
         self.address = ""
         self._objects: dict[Key, Object] = {}
         self._history: list[Event] = []
@@ -198,6 +200,8 @@ class FakeApi:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         words = f"{request.method} {request.path_qs}"
         self.requests.append(words)
+        if (proxied := await self._proxied(request)) is not None:
+            return proxied
         for number, (beginning, reply) in enumerate(self.replies):
             if f"{words} ".startswith(beginning):
                 del self.replies[number]
@@ -220,6 +224,21 @@ class FakeApi:
             is_watch = request.query.get("watch") in ("1", "true")
             return await self._watch(request, path) if is_watch else self._page(request, path)
         return await self._one(request, path)
+
+    def _reply_to(self, words: str) -> Reply | None:
+        """The answer that a test has given for this request; None: it has given none."""
+        for number, (beginning, reply) in enumerate(self.replies):
+            if words.startswith(beginning):
+                del self.replies[number]
+                return reply
+        return None
+
+    async def _proxied(self, request: web.Request) -> web.StreamResponse | None:
+        """The answer of a server behind a proxy; None: another request."""
+        for prefix, other in self.behind.items():
+            if request.path.startswith(f"{prefix}/"):
+                return await other._handle(request.clone(rel_url=request.path_qs.removeprefix(prefix)))
+        return None
 
     async def _one(self, request: web.Request, path: str) -> web.Response:
         """Answer a request about one object."""

@@ -6,12 +6,13 @@ What is changed in the fields of a job is in `editing`; what is sent to the serv
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from cockpit.backends.kubernetes.dialects import Dialects
 from cockpit.backends.kubernetes.editing import JobEditor, job_name, refuse_ended
+from cockpit.backends.kubernetes.fleet.acts import FleetActs
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
@@ -37,6 +38,14 @@ Found = Callable[[JobId], tuple[Resource, KubeJob]]
 """Returns the kind of a job's object and the job; refuses an unknown one."""
 
 
+class ActParts(NamedTuple):
+    """What carries out changes of a job's fields, of quotas, and of policies of a fleet."""
+
+    editor: JobEditor
+    quota: QuotaActs
+    fleet: FleetActs
+
+
 class Acts:
     """Carries out the changes of one user."""
 
@@ -44,20 +53,20 @@ class Acts:
         self,
         writer: ObjectWriter,
         dialects: Dialects,
-        editor: JobEditor,
-        quota: QuotaActs,
+        parts: ActParts,
         numbers: JobNumbers,
         find: Found,
         namespace: str,
     ) -> None:
         """`namespace`: that of the kubeconfig's context, where jobs without a project go."""
-        self._writer, self._editor, self._numbers, self._find = writer, editor, numbers, find
+        self._writer, self._editor, self._numbers, self._find = writer, parts.editor, numbers, find
         self._dialects, self._namespace = dialects, namespace
         self.user = ""
         """The user's name on the cluster, which submitted jobs are annotated with."""
         self.served: frozenset[Resource] = frozenset()
         """The kinds of jobs that the cluster serves."""
-        self.quota, self.queue, self._secrets = quota, QueueActs(writer, dialects), SshSecrets(writer)
+        self.quota, self.fleet, self.queue = parts.quota, parts.fleet, QueueActs(writer, dialects)
+        self._secrets = SshSecrets(writer)
 
     async def act(self, args: msgspec.Struct, op: str) -> object:
         """Carry out an operation and return its answer. Raises `RequestRefused`."""
@@ -97,25 +106,33 @@ class Acts:
 
         1. Check each job by cockpit's own rules, and by what any Kubernetes has.
         2. Ask the server for each whether it would accept it. Strict: a field that the cluster's own schema does not
-           know is an error, instead of being dropped.
-        3. Create them. If one is refused after all, delete those before it.
+           know is an error, instead of being dropped. On the host of a fleet the same with each one's policy.
+        3. Create them, each after its policy. If one is refused after all, delete those before it.
         """
         manifests = await self._manifests(specs)  # step 1
         manifests = [(kind, await self.queue.accepted(kind, each)) for kind, each in manifests]  # step 2
         for resource, manifest in manifests:
             await self._secrets.check(resource, manifest)
+        of_fleet = zip(specs, manifests, strict=True) if self.fleet.is_host else ()
+        policies = [await self.fleet.policy(spec, *each) for spec, each in of_fleet] or [None] * len(manifests)
         created: list[tuple[Resource, ObjectMeta]] = []
-        for resource, manifest in manifests:  # step 3
+        jobs: list[ObjectMeta] = []
+        for (resource, manifest), policy in zip(manifests, policies, strict=True):  # step 3
             try:
+                if policy is not None:
+                    created.append(await self.fleet.create(policy))
                 meta = await self._writer.create(resource, manifest)
+                if policy is not None:
+                    await self.fleet.give(created[-1], resource, meta)
                 created.append((resource, meta))
                 await self._secrets.make(resource, meta)
+                jobs.append(meta)
             except CockpitError:
                 for kind, meta in created:
                     await self._writer.delete(kind, meta)
                 raise
-        await self._writer.until_seen(*(meta for _, meta in created))
-        return [self._numbers.number(meta) for _, meta in created]
+        await self._writer.until_seen(*jobs)
+        return [self._numbers.number(meta) for meta in jobs]
 
     async def _manifests(self, specs: Sequence[JobSpec]) -> list[tuple[Resource, dict[str, Any]]]:
         """Return the manifests. Raises `RequestRefused` with a line for each error, led by the path of the field."""
@@ -127,7 +144,9 @@ class Acts:
                 if not wrong:
                     resource, manifest = manifest_of(spec, self.served, self._namespace, self.user)
                     arranged = await self._dialects.arranged(resource, manifest)
-                    manifests.append((resource, self.queue.enqueued(resource, arranged, spec)))
+                    # On a fleet the policy says that a job waits in a queue; a suspended job would be so on its member.
+                    enqueued = arranged if self.fleet.is_host else self.queue.enqueued(resource, arranged, spec)
+                    manifests.append((resource, enqueued))
             except RequestRefused as error:
                 wrong = [error.refusal.message]
             errors += [f"jobs[{place}].{each}" for each in wrong]
@@ -160,6 +179,9 @@ class Acts:
         if job.waits_in_queue and job.state not in ENDED:
             await self.queue.set_held(job, number, held=False)
             return
+        if self.fleet.is_suspended(job):
+            await self.fleet.dequeue(number, job)
+            return
         if not job.is_suspended or job.state in ENDED:
             refuse(f"Job {job_name(number, job)} is {job.state} and not suspended.", RefusalKind.CONFLICT)
         await self.queue.set_suspended(resource, job, suspended=False)
@@ -171,6 +193,7 @@ class Acts:
 
     async def _delete(self, resource: Resource, job: KubeJob, grace_seconds: int | None) -> None:
         await self._writer.delete(resource, job.meta, grace_seconds=grace_seconds)
+        await self.fleet.remove_policy(job)
         await self._writer.until_other(job.meta)
 
     async def _cordon(self, node: str, reason: str | None) -> None:

@@ -17,12 +17,16 @@ from msgspec.structs import replace
 
 from cockpit import __version__
 from cockpit.backends.base import Asking, Connection, JobsDelta, LiveBackend, ShellSession, refuse_absent
-from cockpit.backends.kubernetes.acting import Acts, unknown
-from cockpit.backends.kubernetes.capabilities import CAPABILITIES, NO_WEIGHTS, without_rights
+from cockpit.backends.kubernetes.acting import ActParts, Acts, unknown
+from cockpit.backends.kubernetes.capabilities import CAPABILITIES, NO_WEIGHTS, of_fleet_host, without_rights
 from cockpit.backends.kubernetes.dialects import Dialects
 from cockpit.backends.kubernetes.editing import JobEditor
 from cockpit.backends.kubernetes.events import binding_event, chosen
 from cockpit.backends.kubernetes.explaining import Explainer
+from cockpit.backends.kubernetes.fleet.acts import FleetActs
+from cockpit.backends.kubernetes.fleet.members import Members, proxy_of
+from cockpit.backends.kubernetes.fleet.table import ListedJob
+from cockpit.backends.kubernetes.fleet.view import FleetView, MemberPart
 from cockpit.backends.kubernetes.holds import Holds
 from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.job_list import JobList
@@ -48,7 +52,7 @@ from cockpit.errors import CockpitError, RequestRefused
 from cockpit.formats.snapshotfile import SchedulerReport, Snapshot
 from cockpit.model import asking, forecast, jobdetail, view
 from cockpit.model.capabilities import Capabilities
-from cockpit.model.fleetrow import MemberObject
+from cockpit.model.fleetrow import FleetShown, MemberObject
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
@@ -91,6 +95,9 @@ class ContextOptions(NamedTuple):
     """The namespaces that are read; empty: all that the user may list."""
     manifests: Path | None = None
     """The folder for manifests of jobs that are being created once more; None: that for temporary files."""
+    reach_member: Callable[[str, str], Callable[[], Api] | None] = lambda _name, _address: None
+    """Returns what connects to a member of a fleet by the user's own context for its name or address; None: there is
+    none, and the host's proxy is used."""
 
 
 DEFAULT_OPTIONS = ContextOptions()
@@ -128,17 +135,27 @@ class KubernetesBackend(Asking, LiveBackend):
         writer, dialects = ObjectWriter(api, self._inventory, changes), Dialects(api)
         self._writer = writer
         editor = JobEditor(writer, dialects, self._classes, lambda: self._inventory.cards)
-        quota = QuotaActs(api, writer)
-        self._acts = Acts(writer, dialects, editor, quota, self._list.numbers, self._found, namespace)
+        fleet = FleetActs(writer, self._inventory.fleet, self._inventory.job)
+        parts = ActParts(editor, QuotaActs(api, writer), fleet)
+        self._acts = Acts(writer, dialects, parts, self._list.numbers, self._found, namespace)
         self._requeuer = Requeuer(api, writer, self._inventory, self._acts.queue, options.manifests)
         self._replicas = Replicas(api, connect, self._holds, self._job)
         self._upkeep = Tasks()
         api.refused = self._refused
 
+        def open_member(member: str, address: str) -> KubernetesBackend:
+            reached = options.reach_member(member, address) or (lambda: connect().through(proxy_of(member)))
+            return KubernetesBackend(
+                member, reached, namespace, clock, random, user, ContextOptions(namespaces=namespaces)
+            )
+
+        self._fleet = FleetView(Members(self._inventory.fleet, open_member))
+
     @property
     def capabilities(self) -> Capabilities:
         served = self._inventory.queue_kinds if self._session.started else None
-        return without_rights(CAPABILITIES, self._inventory.absent, served)
+        known = without_rights(CAPABILITIES, self._inventory.absent, served)
+        return of_fleet_host(known) if self._inventory.fleet.is_host else known
 
     async def perform(self, operation: Operation, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the operation
         # What the user may not read is known only after the first look.
@@ -241,9 +258,31 @@ class KubernetesBackend(Asking, LiveBackend):
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
         return await self._explainer.outlook(row, own)
 
-    async def own_object(self, job: JobId, *, cluster: str = "") -> MemberObject:
-        """Return the job's object as the server has it now, without the values of environment variables."""
+    async def listed_jobs(self) -> list[ListedJob]:
+        """Return the jobs that have objects, each with its row."""
         await self._listed()
+        rows = self._list.refresh()
+        return [ListedJob(rows[number], job) for number, job in sorted(self._list.jobs.items())]
+
+    async def fleet(self, *, job: JobId | None = None, pods: bool = False) -> FleetShown:
+        """Return the table of the fleet whose host this is."""
+        listed = await self.listed_jobs()
+        if reason := self.capabilities.why_not("fleet"):
+            refuse_absent(reason)
+        if job is not None:
+            await self._row(job)
+            listed = [each for each in listed if each.row.id == job]
+        every = self._inventory.fleet.members
+        return await self._fleet.shown(listed, every, self._clock.now(), pods=pods, alone=job is not None)
+
+    async def own_object(self, job: JobId, *, cluster: str = "") -> MemberObject:
+        """Return the job's object as the server has it now, without the values of environment variables.
+
+        On a fleet's host that of the member `cluster`, or of the first that has it.
+        """
+        await self._listed()
+        if cluster != self._name and (part := await self._part(job, 0, cluster)) is not None:
+            return await part.backend.own_object(part.job)
         resource, found = self._found(job)
         whole = await self._writer.read(resource, found.meta.namespace, found.meta.name)
         text = msgspec.json.format(msgspec.json.encode(without_environment(whole)), indent=2).decode()
@@ -275,6 +314,8 @@ class KubernetesBackend(Asking, LiveBackend):
         await self._row(JobId(request.job))
         if JobId(request.job) in self._list.gone:
             return asking.LogChunk(b"", 0, ended=True)
+        if (part := await self._part(JobId(request.job), request.rank)) is not None:
+            return await part.backend.logs(replace(request, job=part.job, rank=part.rank))
         return await self._replicas.read_log(request)
 
     async def search_log(self, request: asking.LogSearch) -> asking.LogMatches:
@@ -283,6 +324,8 @@ class KubernetesBackend(Asking, LiveBackend):
         await self._row(JobId(request.job))
         if JobId(request.job) in self._list.gone:
             return asking.LogMatches((), 0, 0, 0, 0)
+        if (part := await self._part(JobId(request.job), request.rank)) is not None:
+            return await part.backend.search_log(replace(request, job=part.job, rank=part.rank))
         return await self._replicas.search_log(request)
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
@@ -290,6 +333,8 @@ class KubernetesBackend(Asking, LiveBackend):
             refuse_absent(reason)
         await self._ready()
         self._list.refresh()
+        if (part := await self._part(JobId(request.job), request.rank)) is not None:
+            return await part.backend.open_shell(replace(request, job=part.job, rank=part.rank))
         return await self._replicas.open_shell(request)
 
     @property
@@ -316,6 +361,7 @@ class KubernetesBackend(Asking, LiveBackend):
         self._records.close()
         await self._holds.close()
         await self._replicas.close()
+        await self._fleet.close()
         await self._session.close()
 
     async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
@@ -370,6 +416,13 @@ class KubernetesBackend(Asking, LiveBackend):
         if row is None:
             raise unknown(job)
         return row
+
+    async def _part(self, job: JobId, rank: int, cluster: str = "") -> MemberPart | None:
+        """Return where a replica runs on a fleet; None: the cluster is no host of one, or the job has pods here."""
+        found = self._list.jobs.get(job)
+        if found is None or found.fleet is None or found.pods:
+            return None
+        return await self._fleet.part(job, found, rank, cluster)
 
     def _placement(self, job: JobId, events: Sequence[EventRecord]) -> FleetPlacement | None:
         """Return what the fleet tells of a job; None: the cluster is no host of one, or the job is gone."""

@@ -75,3 +75,11 @@ def _no_queues(kinds: Collection[Resource], absent: Mapping[Resource, str]) -> s
     if not served:
         return "This cluster has no queues: it serves none of Kueue, KubeQueue, Volcano and elastic quotas."
     return f"Queues cannot be listed: {absent[served[0]]}" if all(each in absent for each in served) else ""
+
+
+def of_fleet_host(capabilities: Capabilities) -> Capabilities:
+    """Return the capabilities of a cluster that sends its jobs to the members of a fleet."""
+    absent = {name: why for name, why in capabilities.absent.items() if name != "fleet"}
+    # The pods, whose end a requeue waits for, are on the members.
+    again = "A fleet's host sees no pods of a job, so it cannot begin anew; cancel it and submit a copy (`clone`)."
+    return Capabilities({**absent, "requeue": again})

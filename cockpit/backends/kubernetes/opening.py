@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
 from cockpit.backends.kubernetes.backend import ContextOptions, KubernetesBackend
+from cockpit.backends.kubernetes.fleet.members import own_context
 from cockpit.backends.kubernetes.wire.api import Api
 from cockpit.backends.kubernetes.wire.connection import Connection
-from cockpit.backends.kubernetes.wire.kubeconfig import config_files, context_named
+from cockpit.backends.kubernetes.wire.kubeconfig import config_files, context_named, contexts
 from cockpit.runtime.clock import SystemClock
 from cockpit.runtime.observed_history import history_file
 
@@ -29,8 +30,12 @@ def open_context(
     def connect() -> Api:
         return Api(Connection(name, files, clock.now))
 
+    def reach_member(member: str, address: str) -> Callable[[], Api] | None:
+        own = own_context(member, address, contexts(env))
+        return (lambda: Api(Connection(own, files, clock.now))) if own else None
+
     chance = Random()  # noqa: S311 - spreads retries over time
     history = history_file(seen, name, f"{context.server} {context.user}") if seen is not None else None
     manifests = seen.parent / "requeued" if seen is not None else None
-    options = ContextOptions(history, namespaces, manifests)
+    options = ContextOptions(history, namespaces, manifests, reach_member)
     return KubernetesBackend(name, connect, context.namespace, clock, chance, context.user, options)

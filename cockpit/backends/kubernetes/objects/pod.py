@@ -135,6 +135,7 @@ class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     state: ContainerState | None = None
     last_state: ContainerState | None = None
     restart_count: int = 0
+    ready: bool = False
 
 
 class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):

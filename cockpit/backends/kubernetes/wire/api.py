@@ -78,6 +78,10 @@ class Api:
         self.refused: Callable[[str], None] = lambda _: None
         """Called with the path of a change, a log or a shell that the user has no right to."""
 
+    def through(self, prefix: str) -> Api:
+        """Return the API server behind a proxy of this one. `prefix`: the proxy's path."""
+        return Api(self._connection.through(prefix), self._sleep)
+
     @property
     def context(self) -> str:
         """The name of the kubeconfig's context."""

@@ -24,10 +24,12 @@ class Connected(NamedTuple):
 
     session: ClientSession
     credentials: Credentials
+    prefix: str = ""
+    """The path of a proxy to another API server, which comes before every path; empty: the server itself is meant."""
 
     def url(self, path: str, query: Sequence[tuple[str, str]]) -> str:
         host = str(self.credentials.configuration.host).rstrip("/")
-        return f"{host}{path}?{urlencode(query)}" if query else f"{host}{path}"
+        return f"{host}{self.prefix}{path}?{urlencode(query)}" if query else f"{host}{self.prefix}{path}"
 
     def headers(self, accept: str) -> dict[str, str]:
         headers = {"Accept": accept, "User-Agent": "cockpit"}
@@ -46,14 +48,18 @@ class Connected(NamedTuple):
 class Connection:
     """Connects with the first request."""
 
-    def __init__(self, context: str, files: tuple[str, ...], now: Callable[[], Millis]) -> None:
-        """`files`: the kubeconfig files."""
+    def __init__(self, context: str, files: tuple[str, ...], now: Callable[[], Millis], prefix: str = "") -> None:
+        """`files`: the kubeconfig files. `prefix`: the path of a proxy to the server that is meant."""
         self.context = context
-        self._files, self._now = files, now
+        self._files, self._now, self._prefix = files, now, prefix
         self._credentials: Credentials | None = None
         self._pools: list[Any] = []
         """The client's pools (`RESTClientObject`): the last one is used, watches may still use the earlier ones."""
         self._connecting = asyncio.Lock()
+
+    def through(self, prefix: str) -> Connection:
+        """Return a connection of its own to the server behind a proxy of this one."""
+        return Connection(self.context, self._files, self._now, prefix)
 
     @property
     def server(self) -> str:
@@ -66,7 +72,7 @@ class Connection:
             if self._credentials is None or self._credentials.must_be_renewed(self._now()):
                 await self._read()
             assert self._credentials is not None
-            return Connected(self._session(), self._credentials)
+            return Connected(self._session(), self._credentials, self._prefix)
 
     async def renew(self, refused: Credentials) -> None:
         """Read the credentials anew, unless another request has done so since these were refused."""
