@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cockpit.errors import SpecErrors
-from cockpit.model.asking import SiteFactor, WantedLimit, WantedPriority
+from cockpit.model.asking import SiteFactor, WantedLimit, WantedPriority, WantedWorkers
 from cockpit.model.cluster import Weights
 from cockpit.model.priority import WeightChanges
 from cockpit.model.quantity import duration_text, parse_duration
@@ -28,6 +28,18 @@ def limit_text(wanted: WantedLimit) -> str:
     """Return the text that `read_limit` reads back."""
     sign = ("-" if wanted.seconds < 0 else "+") if wanted.beside else ""
     return sign + duration_text(abs(wanted.seconds))
+
+
+WORKERS_EXPECTED: Final = "a number such as 6, or +2 and -1 beside the present one"
+_MOST_WORKER_DIGITS: Final = 6
+
+
+def read_workers(text: str) -> WantedWorkers | None:
+    """Return the number of workers; None: the text is not what `WORKERS_EXPECTED` describes."""
+    digits = text.removeprefix("+") if text.startswith("+") else text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_WORKER_DIGITS):
+        return None
+    return WantedWorkers(int(text), beside=digits != text)
 
 
 MOST_DIGITS: Final = 12

@@ -67,6 +67,7 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "suspend": ("change", "SUSPEND", "Suspend running jobs; their CPUs become free"),
     "resume": ("change", "RESUME", "Resume suspended jobs"),
     "requeue": ("change", "REQUEUE", "Requeue jobs: start them again under their ids"),
+    "scale": ("scale", "SCALE", "Change the number of workers of an elastic job"),
     "unblock": ("change", "UNBLOCK", "Take a node off an elastic job's block list"),
     "set-priority": ("change", "SET_PRIORITY", "Change the priority of queued jobs"),
     "set-time-limit": ("change", "SET_TIME_LIMIT", "Change the time limit of jobs, also while they run"),
@@ -135,7 +136,7 @@ ACTING: Final = frozenset(
     {
         *("submit", "edit", "clone", "cancel", "hold", "release", "suspend", "resume", "requeue", "delete"),
         *("set-priority", "set-time-limit", "update", "top", "session", "train", "priority"),
-        "unblock",
+        *("scale", "unblock"),
         *("nodes drain", "nodes resume", "reclaim", "quota apply", "quota remove", "holds extend", "holds end"),
         *("reservations create", "reservations end", "staged remove"),
         *("accounts add", "accounts modify", "accounts remove", "accounts add-user", "accounts modify-user"),

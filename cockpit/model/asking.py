@@ -6,8 +6,10 @@ from enum import StrEnum
 from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
-from cockpit.model.spec import PriorityWord
+from cockpit.model.resilience import Elastic
+from cockpit.model.spec import JobSpec, PriorityWord
 
 
 class SiteFactor(msgspec.Struct, frozen=True):
@@ -25,6 +27,23 @@ class WantedLimit(msgspec.Struct, frozen=True):
 
     seconds: int
     beside: bool = False
+
+
+class WantedWorkers(msgspec.Struct, frozen=True):
+    """The number of workers of an elastic job; `beside`: what is added to the present one, or below 0 taken from it."""
+
+    count: int
+    beside: bool = False
+
+    def count_of(self, elastic: Elastic) -> int:
+        """Return the number of workers that a job will have."""
+        return self.count + (elastic.workers if self.beside else 0)
+
+    def of(self, spec: JobSpec) -> JobSpec:
+        """Return an elastic job's specification with so many workers."""
+        assert spec.elastic is not None
+        workers = self.count_of(spec.elastic)
+        return replace(spec, nodes=workers, elastic=replace(spec.elastic, workers=workers))
 
 
 class LogStream(StrEnum):

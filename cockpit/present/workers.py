@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.model.resilience import NoGrowth
+from cockpit.model.resilience import NoGrowth, ScalePhase
 from cockpit.present import units
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.reasons import reason_sentence
+from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,8 +95,23 @@ def workers_fact(detail: JobDetail) -> str:
     if row.leaving is not None and row.ended_at is None:
         has += f", of which {row.leaving[0]} {'leaves' if row.leaving[0] == 1 else 'leave'}"
     bounds = f"may have {elastic.min_workers} to {elastic.max_workers}"
-    why = no_growth(detail)
-    return f"{has}, {bounds}; {why}" if why else f"{has}, {bounds}"
+    return "; ".join(filter(None, (f"{has}, {bounds}", scaling_words(detail), no_growth(detail))))
+
+
+def scaling_words(detail: JobDetail) -> str:
+    """Return the change of the number of workers that is not done or has failed: `2 more by ScaleOut train-x7k2p,
+    which waits for them to run`; empty: there is none."""
+    each = detail.scaling
+    if each is None or detail.row.ended_at is not None:
+        return ""
+    change = f"{abs(each.change)} {'more' if each.change > 0 else 'fewer'} by {safe(each.name)}"
+    match each.phase:
+        case ScalePhase.WAITING:
+            return f"{change}, which the operator has not begun"
+        case ScalePhase.RUNNING:
+            return f"{change}, which waits for {'them to run' if each.change > 0 else 'their processes to end'}"
+        case ScalePhase.FAILED:
+            return f"{change} failed: {safe(each.message)}" if each.message else f"{change} failed"
 
 
 def no_growth(detail: JobDetail) -> str:

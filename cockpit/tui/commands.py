@@ -18,7 +18,7 @@ from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.tui.actions.all import ACTIONS, action_named, command_name
 from cockpit.tui.controllers import accounts, catalogue, directives, nodes
-from cockpit.tui.controllers.jobs import TIME_LIMIT, prioritise, set_limit
+from cockpit.tui.controllers.jobs import SCALE, TIME_LIMIT, prioritise, scale, set_limit
 from cockpit.tui.views.all import VIEWS
 
 if TYPE_CHECKING:
@@ -194,6 +194,7 @@ _WITH_WORDS: Final[dict[str, Callable[[Cockpit, str], None]]] = {
     "new": _open_imported,
     "priority": _priority,
     TIME_LIMIT: _time_limit,
+    SCALE: _performing("scale", scale),
     "signal": _performing("signal", directives.send_signal),
     directives.DEBUG: _performing("debug", directives.debug),
     directives.UPDATE: _performing("update", directives.update),

@@ -202,10 +202,8 @@ class FakeApi:
         self.requests.append(words)
         if (proxied := await self._proxied(request)) is not None:
             return proxied
-        for number, (beginning, reply) in enumerate(self.replies):
-            if f"{words} ".startswith(beginning):
-                del self.replies[number]
-                return await _send(request, reply)
+        if (reply := self._reply_to(f"{words} ")) is not None:
+            return await _send(request, reply)
         path = unquote(request.path)
         if path == "/version":
             return web.json_response({"gitVersion": self.version})

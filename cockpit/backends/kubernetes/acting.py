@@ -65,7 +65,8 @@ class Acts:
         """The user's name on the cluster, which submitted jobs are annotated with."""
         self.served: frozenset[Resource] = frozenset()
         """The kinds of jobs that the cluster serves."""
-        self.quota, self.fleet, self.queue = parts.quota, parts.fleet, QueueActs(writer, dialects)
+        self.quota, self.fleet = parts.quota, parts.fleet
+        self.queue = QueueActs(writer, dialects, parts.editor.training)
         self._secrets = SshSecrets(writer)
 
     async def act(self, args: msgspec.Struct, op: str) -> object:

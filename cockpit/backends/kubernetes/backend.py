@@ -44,6 +44,7 @@ from cockpit.backends.kubernetes.requeueing import Requeuer
 from cockpit.backends.kubernetes.resources import DEVICES, PODS
 from cockpit.backends.kubernetes.rights import OLD_SECONDS, Rights
 from cockpit.backends.kubernetes.session import Changes, Session
+from cockpit.backends.kubernetes.training_acts import TrainingActs
 from cockpit.backends.kubernetes.watching import ClusterWatch, is_listed
 from cockpit.backends.kubernetes.why import SCHEDULER
 from cockpit.backends.kubernetes.writing import ObjectWriter
@@ -134,7 +135,8 @@ class KubernetesBackend(Asking, LiveBackend):
         self._classes = PriorityClasses(api)
         writer, dialects = ObjectWriter(api, self._inventory, changes), Dialects(api)
         self._writer = writer
-        editor = JobEditor(writer, dialects, self._classes, lambda: self._inventory.cards)
+        self._training = TrainingActs(writer, self._inventory)
+        editor = JobEditor(writer, dialects, self._classes, self._training, lambda: self._inventory.cards)
         fleet = FleetActs(writer, self._inventory.fleet, self._inventory.job)
         parts = ActParts(editor, QuotaActs(api, writer), fleet)
         self._acts = Acts(writer, dialects, parts, self._list.numbers, self._found, namespace)
@@ -207,6 +209,7 @@ class KubernetesBackend(Asking, LiveBackend):
             waited=self._records.waited(job),
             recorded=True,
             fleet=self._placement(job, events),
+            scaling=None if (own := self._list.jobs.get(job)) is None else own.scaling,
         )
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = MOST_EVENTS) -> list[EventRecord]:
@@ -460,7 +463,7 @@ class KubernetesBackend(Asking, LiveBackend):
         await self._session.ready()
         # A screen asks several questions at once, none of which may have to wait: a key is handled between them.
         await asyncio.sleep(0)
-        self.user = self._acts.user = self._session.user
+        self.user = self._acts.user = self._training.user = self._session.user
         self._acts.served = self._inventory.served
         self._acts.queue.takes_jobs_of = self._inventory.takes_jobs_of
         self._acts.queue.kueue_queues = self._inventory.kueue.queue_names()

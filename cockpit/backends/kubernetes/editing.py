@@ -15,8 +15,9 @@ from cockpit.backends.kubernetes.dialects import Dialects
 from cockpit.backends.kubernetes.hold_wrapper import added_seconds
 from cockpit.backends.kubernetes.mapping.kube_jobs import KUEUE_CLASS
 from cockpit.backends.kubernetes.mapping.planning import shown_spec
+from cockpit.backends.kubernetes.objects.workload import WORKER
 from cockpit.backends.kubernetes.priority_classes import PriorityClasses
-from cockpit.backends.kubernetes.resources import JOBS, PODS, VOLCANO_JOBS
+from cockpit.backends.kubernetes.resources import JOBS, PODS, TRAINING_JOBS, VOLCANO_JOBS
 from cockpit.backends.kubernetes.volcano_acts import set_tasks
 from cockpit.backends.kubernetes.writing import Decide, ObjectWriter, RawObject, merge_patch, refuse
 from cockpit.errors import RequestRefused
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from cockpit.backends.kubernetes.mapping.cards.view import ClusterCards
     from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
     from cockpit.backends.kubernetes.resources import Resource
+    from cockpit.backends.kubernetes.training_acts import TrainingActs
     from cockpit.model.asking import WantedLimit, WantedPriority
 
 _POLICY, _DEADLINE = "runPolicy", "activeDeadlineSeconds"
@@ -42,10 +44,16 @@ class JobEditor:
     """Changes fields of jobs for one user."""
 
     def __init__(
-        self, writer: ObjectWriter, dialects: Dialects, classes: PriorityClasses, cards: Callable[[], ClusterCards]
+        self,
+        writer: ObjectWriter,
+        dialects: Dialects,
+        classes: PriorityClasses,
+        training: TrainingActs,
+        cards: Callable[[], ClusterCards],
     ) -> None:
         """`cards`: returns the cluster's cards, with which jobs are shown."""
         self._writer, self._dialects, self._classes, self._cards = writer, dialects, classes, cards
+        self.training = training
 
     async def set_time_limit(self, number: JobId, resource: Resource, job: KubeJob, limit: WantedLimit) -> None:
         refuse_ended(number, job)
@@ -102,7 +110,7 @@ class JobEditor:
         is_longer = wanted.time_limit_seconds != shown.time_limit_seconds
         fields = await self._limit_of(resource) if is_longer else {}
 
-        def decide(present: RawObject) -> Mapping[str, Any]:
+        def decide(present: RawObject) -> Mapping[str, Any] | None:
             changed = deepcopy(dict(present))
             if is_longer:
                 _merge(changed, _with_limit(fields, job, number, wanted.time_limit_seconds))
@@ -112,9 +120,11 @@ class JobEditor:
                 _set_class(resource, changed, name)
             if wanted.nodes != shown.nodes or wanted.elastic != shown.elastic:
                 _set_size(number, resource, job, changed, shown, wanted)
-            return merge_patch(present, changed)
+            return merge_patch(present, changed) or None
 
         await self._change(resource, job, decide)
+        if resource == TRAINING_JOBS and _workers(wanted) != _workers(shown):
+            await self.training.scale(job, _workers(wanted))
 
     async def _limit_of(self, resource: Resource) -> Mapping[str, Any]:
         """Return a patch of the time limit, which shows where the kind has it."""
@@ -263,10 +273,21 @@ def _set_workers(spec: dict[str, Any], job: KubeJob, shown: JobSpec, wanted: Job
     if now != replace(was, **sizes):
         refuse("elastic: of an elastic job only workers, min_workers and max_workers change.", RefusalKind.INVALID)
     if not 1 <= now.min_workers <= now.workers <= now.max_workers:
-        message = f"elastic: {now.workers} workers are not between {now.min_workers} and {now.max_workers}."
+        message = f"elastic: {now.workers} workers are not between {now.min_workers} and {now.max_workers}, its bounds."
         refuse(message, RefusalKind.INVALID)
-    spec["elasticPolicy"] |= {"minReplicas": now.min_workers, "maxReplicas": now.max_workers}
-    _roles(spec)["Worker"]["replicas"] = now.workers
+    bounds = {"minReplicas": now.min_workers, "maxReplicas": now.max_workers}
+    if "elasticPolicy" in spec:
+        spec["elasticPolicy"] |= bounds
+        _roles(spec)["Worker"]["replicas"] = now.workers
+    elif (now.min_workers, now.max_workers) != (was.min_workers, was.max_workers):
+        # Of a TrainingJob the operator itself changes the number of workers.
+        roles = _roles(spec)
+        roles[next(name for name in roles if name.lower() == WORKER)] |= bounds
+
+
+def _workers(spec: JobSpec) -> int:
+    """Return the number of workers; 0 for a job that is not elastic."""
+    return 0 if spec.elastic is None else spec.elastic.workers
 
 
 def _roles(spec: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 from cockpit.backends.kubernetes.editing import job_name
 from cockpit.backends.kubernetes.mapping.kube_jobs import KUEUE_QUEUE
 from cockpit.backends.kubernetes.objects.kube_queue import SUSPEND
-from cockpit.backends.kubernetes.resources import JOBS, QUEUE_UNITS, VOLCANO_COMMANDS, VOLCANO_JOBS, Resource
+from cockpit.backends.kubernetes.resources import (
+    JOBS,
+    QUEUE_UNITS,
+    TRAINING_JOBS,
+    VOLCANO_COMMANDS,
+    VOLCANO_JOBS,
+    Resource,
+)
 from cockpit.backends.kubernetes.submitting import kueue_queue
 from cockpit.backends.kubernetes.volcano_acts import volcano_command
 from cockpit.backends.kubernetes.writing import DRY_RUN, STRICT, refuse
@@ -23,6 +30,7 @@ from cockpit.model.refusal import RefusalKind
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.dialects import Dialects
     from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+    from cockpit.backends.kubernetes.training_acts import TrainingActs
     from cockpit.backends.kubernetes.writing import ObjectWriter
     from cockpit.model.ids import JobId
     from cockpit.model.spec import JobSpec
@@ -31,8 +39,8 @@ if TYPE_CHECKING:
 class QueueActs:
     """Carries out the changes of jobs in queues. Its methods raise `RequestRefused`."""
 
-    def __init__(self, writer: ObjectWriter, dialects: Dialects) -> None:
-        self._writer, self._dialects = writer, dialects
+    def __init__(self, writer: ObjectWriter, dialects: Dialects, training: TrainingActs) -> None:
+        self._writer, self._dialects, self._training = writer, dialects, training
         self.takes_jobs_of: Callable[[str], bool] | None = None
         """Whether KubeQueue has a queue for the jobs of a namespace; None: the cluster has no KubeQueue."""
         self.kueue_queues: Mapping[str, Collection[str]] = {}
@@ -77,12 +85,16 @@ class QueueActs:
     async def set_suspended(self, resource: Resource, job: KubeJob, *, suspended: bool) -> None:
         """Suspend a job, or let it go on: one of KubeQueue's by the annotation, and by the run policy if it has one.
 
-        One of Volcano is sent a command.
+        One of Volcano is sent a command; a TrainingJob is annotated for its operator.
         """
         if resource == VOLCANO_JOBS:
             await self._writer.create(VOLCANO_COMMANDS, volcano_command(job, is_abort=suspended))
             return
-        if resource == JOBS or (job.turn is None and SUSPEND not in (job.meta.annotations or {})):
+        is_in_queue = job.turn is not None or SUSPEND in (job.meta.annotations or {})
+        if resource == TRAINING_JOBS and not is_in_queue:
+            await self._training.set_suspended(job, suspended=suspended)
+            return
+        if resource == JOBS or not is_in_queue:
             await self._patch(resource, job, await self._dialects.patch(resource, {"suspend": suspended}))
             return
         patch: dict[str, Any] = {"metadata": {"annotations": {SUSPEND: "true" if suspended else "false"}}}

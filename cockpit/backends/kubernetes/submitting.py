@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 from cockpit.backends.kubernetes.hold_wrapper import wrap
-from cockpit.backends.kubernetes.mapping.kube_jobs import SUBMITTED_BY, KubeJob
+from cockpit.backends.kubernetes.mapping.kube_jobs import JOB_SUSPENDED, SUBMITTED_BY, SUSPENDED_BY, KubeJob
 from cockpit.backends.kubernetes.objects.workload import Workload
 from cockpit.backends.kubernetes.resources import (
     JOBS,
@@ -72,6 +72,8 @@ def manifest_of(
     if resource == VOLCANO_JOBS:
         # Each resume counts as a retry. Of itself Volcano retries nothing: the manifest has no policies.
         manifest["spec"]["maxRetry"] = _RESUMES
+    if resource == TRAINING_JOBS and spec.hold:
+        metadata["annotations"] |= {JOB_SUSPENDED: "true", SUSPENDED_BY: user}
     if spec.terminal:
         wrap(manifest, spec)
     return resource, manifest
@@ -108,8 +110,6 @@ def _elastic_kind(spec: JobSpec, served: Collection[Resource]) -> tuple[Resource
         _refuse("elastic", f"on Kubernetes an elastic job needs the mode {modes}")
     if TRAINING_JOBS not in served:
         _refuse("elastic", f"this cluster does not serve {TRAINING_JOBS.shown}, which run elastic {spec.mode} jobs")
-    if spec.hold:
-        _refuse("hold", "a TrainingJob cannot be suspended")
     return TRAINING_JOBS, write_training_job
 
 

@@ -43,6 +43,10 @@ class TrainingScalers:
             if (job := self._jobs.get(place)) is not None:
                 self._mark(job)
 
+    def knows(self, uid: str) -> bool:
+        """Return whether a ScaleIn or ScaleOut is there."""
+        return any(uid in each for each in self._scalers.values())
+
     def note_job(self, resource: Resource, meta: ObjectMeta, *, present: bool) -> None:
         """Take over that a job is there, or gone."""
         if resource != TRAINING_JOBS:

@@ -74,6 +74,12 @@ class ObjectWriter:
         # Strict: another dialect of the kind may lack the field, which would be dropped without a word.
         return await self._written("PATCH", resource.path(namespace, name), patch, (STRICT,))
 
+    async def patch_status(
+        self, resource: Resource, namespace: str, name: str, patch: Mapping[str, Any], query: Sequence[tuple[str, str]]
+    ) -> None:
+        """Merge these fields into an object's status, which its controller writes otherwise."""
+        await self._written("PATCH", resource.path(namespace, name, "status"), patch, (STRICT, *query))
+
     async def change(self, resource: Resource, namespace: str, name: str, decide: Decide) -> ObjectMeta | None:
         """Change an object by what it is now. Return None where `decide` does.
 

@@ -94,6 +94,9 @@ def _with_changes(call: Call, spec: JobSpec, read: ReadJobs) -> JobSpec:
     fields = job_values(source, text)
     # Whole fields replace the job's: a list is not merged with the list that was there.
     whole = {**spec_as_table(spec), **fields}
+    if "elastic" in fields and "nodes" not in fields:
+        # Each worker is a node, so that the number of nodes follows.
+        whole.pop("nodes", None)
     (changed,) = read(source_of(call.args.file), json.dumps(whole), folder)
     return changed
 

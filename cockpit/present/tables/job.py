@@ -22,7 +22,7 @@ from cockpit.present.tables.priority import factors
 from cockpit.present.tables.replicas import leaving_replicas
 from cockpit.present.training import progress_words, training_json
 from cockpit.present.units import counted
-from cockpit.present.workers import no_growth
+from cockpit.present.workers import no_growth, scaling_words
 
 
 def of_the_row(column: Column) -> Column:
@@ -211,6 +211,16 @@ JOB: Final = TableView(
             "NO GROWTH",
             "Of a running elastic job: why it takes no further worker, and the jobs, the limit or the price behind it",
             derive=lambda detail, _: no_growth(detail) or None,
+            nullable=True,
+        ),
+        Column(
+            "scaling",
+            "SCALING",
+            "On Kubernetes: the change of an elastic job's number of workers that is not done, or that failed last",
+            ValueKind.RECORD,
+            derive=lambda detail, _: None if detail.scaling is None else asdict(detail.scaling),
+            words=lambda detail, _: scaling_words(detail) or "–",
+            schema={"type": ["object", "null"]},
             nullable=True,
         ),
         Column(

@@ -171,6 +171,14 @@ JOB_CHANGES: Final = (
         why_not=has_output,
     ),
     _change(
+        "scale",
+        (),
+        "Change the workers of an elastic job",
+        lambda app: app.main_screen.entry_line.ask_command(f"{jobs.SCALE} "),
+        why_not=needs_one_elastic,
+        needs="edit",
+    ),
+    _change(
         "unblock",
         (),
         "Take a node off a job's block list",

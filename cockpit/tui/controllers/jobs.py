@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from cockpit.config.boards import board_name, board_of, runs_of
-from cockpit.formats.typed_values import limit_text, read_limit
+from cockpit.formats.typed_values import WORKERS_EXPECTED, limit_text, read_limit, read_workers
 from cockpit.model.asking import ShellRequest, WantedLimit
 from cockpit.model.capabilities import Ability
 from cockpit.model.ids import JobRef, NodeName
@@ -44,6 +44,7 @@ EXTEND_SECONDS = 2 * 3600
 ADDRESS_SECONDS = 30.0
 """Seconds for which the toast with the address is shown: copying an address takes longer than reading a sentence."""
 TIME_LIMIT: Final = "time-limit"
+SCALE: Final = "scale"
 _ANOTHER: Final = "another"
 _USUAL: Final = {"+1h": "one hour longer", "+4h": "four hours longer", "+1d": "one day longer", "+7d": "a week longer"}
 _URGENCY = {
@@ -211,6 +212,18 @@ def _resulting_limit(rows: Sequence[JobRow], text: str) -> str:
     if wanted is None or len(rows) != 1:
         return ""
     return duration(rows[0].time_limit_seconds + wanted.seconds)
+
+
+async def scale(app: Cockpit, text: str) -> None:
+    """Change the number of workers of the chosen elastic job."""
+    if (wanted := read_workers(text)) is None:
+        app.notify(f"{safe(text)} is no number of workers; write {WORKERS_EXPECTED}.", severity="warning")
+        return
+    (row, *_) = app.selection.chosen_rows()
+    spec = (await app.backend.job(row.id, task=task_of(row))).job.spec
+    if spec.elastic is not None:
+        await app.backend.edit(row.id, wanted.of(spec))
+        app.notify(f"{counted(wanted.count_of(spec.elastic), 'worker')} for {named([row])}")
 
 
 async def tensorboard(app: Cockpit) -> None:

@@ -47,7 +47,6 @@ def test_an_elastic_job_becomes_a_kind_that_can_change_its_workers(mode: Mode, k
             {"mode": Mode.HOROVOD},
             "elastic: this cluster does not serve trainingjobs.kai.alibabacloud.com",
         ),
-        (ALL, {"mode": Mode.HOROVOD, "hold": True}, "hold: a TrainingJob cannot be suspended"),
     ],
 )
 def test_an_elastic_job_does_not_run_with_a_fixed_number_of_workers(
@@ -72,3 +71,13 @@ def test_beside_a_launcher_only_its_command_is_held(more: dict[str, Any]) -> Non
     # Behind the time limit follows the hold of four hours, with some time to end by itself.
     limited, policy = (launcher, spec) if more else (spec["runPolicy"], spec["runPolicy"])
     assert (limited["activeDeadlineSeconds"], policy["cleanPodPolicy"]) == (600 + 4 * 3600 + 120, "None")
+
+
+@pytest.mark.req("KU-10", "KU-07")
+def test_a_training_job_is_held_by_the_annotation_of_its_operator() -> None:
+    _, manifest = made(mode=Mode.HOROVOD, nodes=2, elastic=ELASTIC, hold=True)
+    notes = manifest["metadata"]["annotations"]
+    assert notes["job-supervisor.kube-ai.io/job-suspended"] == "true"
+    assert notes["cockpit/suspended-by"] == "alice"
+    _, manifest = made(mode=Mode.HOROVOD, nodes=2, elastic=ELASTIC)
+    assert "job-supervisor.kube-ai.io/job-suspended" not in manifest["metadata"]["annotations"]

@@ -111,7 +111,7 @@ def test_a_job_that_lacks_workers_waits_until_its_longest_wait_ends() -> None:
     assert (found.state, found.waits_until) == (S.SUSPENDED, ENDED_MS + 600_000)
     without = row(workload=a_training_job(status=waits))
     assert (without.state, without.waits_until) == (S.QUEUED, None)
-    assert without.reason == PodsNotCreated("TrainingJob", "is waiting resource timeout.")
+    assert without.reason == PodsNotCreated("TrainingJob", "is waiting resource timeout")
 
 
 @pytest.mark.req("KU-10")

@@ -26,6 +26,7 @@ from cockpit.backends.kubernetes.objects.workload import (
     groups_of,
     starts_others,
 )
+from cockpit.formats.foreign.kubeargs import expand_references
 from cockpit.model.attempt import EndCause
 from cockpit.model.ids import Millis
 from cockpit.model.job import ENDED, JobState
@@ -50,6 +51,14 @@ _FIRST_ROLES = ("master", "chief", "launcher", "")
 """Roles whose first pod is rank 0."""
 SUBMITTED_BY = "cockpit/submitted-by"
 """Annotation with the user who submitted the job with cockpit; Kubernetes itself does not store who made an object."""
+SUSPENDED_BY = "cockpit/suspended-by"
+"""Annotation with the user who suspended a TrainingJob with cockpit; without it a suspended one lacks workers."""
+JOB_SUSPENDED = "job-supervisor.kube-ai.io/job-suspended"
+"""Annotation with which the operator deletes the pods of a TrainingJob (`true`)."""
+MAX_WAIT = "job-supervisor.kube-ai.io/max-wait-time"
+"""Annotation with the longest time that a TrainingJob waits for its least number of workers, in seconds."""
+JOB_VERDICT = "job-supervisor.kube-ai.io/job-status"
+"""Annotation of a TrainingJob with the verdict of the job supervisor: `timeout` for one that has waited too long."""
 KUEUE_CLASS = "kueue.x-k8s.io/priority-class"
 """Label of a job with its WorkloadPriorityClass, by which Kueue orders its queue."""
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
@@ -120,8 +129,8 @@ class KubeJob:
 
     @property
     def is_annotated(self) -> bool:
-        """Whether KubeQueue's annotation suspends it."""
-        return self.meta.annotation(SUSPEND) == "true"
+        """Whether an annotation suspends it: KubeQueue's, or that of a TrainingJob."""
+        return "true" in {self.meta.annotation(SUSPEND), self.meta.annotation(JOB_SUSPENDED)}
 
     @property
     def waits_in_queue(self) -> bool:
@@ -133,6 +142,8 @@ class KubeJob:
         """What keeps a suspended job from running, where it is not known who did that."""
         if self.workload is not None and self.workload.now.volcano_state is not None:
             return "AbortJob of Volcano"
+        if by := self.meta.annotation(SUSPENDED_BY):
+            return by
         return "its suspend annotation" if self.is_annotated else "its suspend field"
 
     @property
@@ -194,14 +205,19 @@ class KubeJob:
         if self._has_waited_too_long:
             return JobState.ERROR
         end = self._end_condition
-        if end is None:
-            return fleet_end(self.fleet) if self.fleet is not None and not self.pods else None
+        if end is None or self._is_restarting(end):
+            return fleet_end(self.fleet) if end is None and self.fleet is not None and not self.pods else None
         if end.type in _SUCCESS:
             return JobState.SUCCEEDED
         if _is_deadline(end) or (self.workload.spec.tasks and _pods_ended(self.pods) is JobState.EXPIRED):
             # A job of Volcano has no time limit of its own: its pods have.
             return JobState.EXPIRED
         return JobState.ERROR
+
+    def _is_restarting(self, end: Condition) -> bool:
+        """Whether its operator restarts it with its next look, and forgets that it has failed."""
+        restarts = self.workload.restarts if self.workload is not None else None
+        return end.type == "Failed" and restarts is not None and restarts[0] < restarts[1]
 
     @cached_property
     def _end_condition(self) -> Condition | None:
@@ -336,7 +352,9 @@ class KubeJob:
     def command(self) -> str:
         """The command of the container that starts the others, or else of the first; empty: the image's own."""
         first = next(iter(self._command_spec.containers), None)
-        return shlex.join(unwrapped((*(first.command or ()), *(first.args or ())))) if first is not None else ""
+        words = (*(first.command or ()), *(first.args or ())) if first is not None else ()
+        # Kubernetes itself would take `$(…)` for a variable, and `$$` for a dollar sign.
+        return shlex.join(expand_references(each, {}) for each in unwrapped(words))
 
     @property
     def image(self) -> str:
@@ -358,7 +376,9 @@ class KubeJob:
         if group is None or group.most is None:
             return None
         # What the operator is about to have counts before what the job began with.
-        target = self.workload.now.target_workers if self.workload is not None else None
+        # One that is resumed begins with the number of its spec.
+        now = self.workload.now if self.workload is not None else NO_STATUS
+        target = now.target_workers if now.phase != SUSPENDED_PHASE else None
         wanted = len(target) if target else group.count
         # What it is being changed to counts: its status has that number only when the change is done.
         if self.scaling is not None and self.scaling.phase is not ScalePhase.FAILED:
@@ -373,17 +393,36 @@ class KubeJob:
     @property
     def is_short_of_workers(self) -> bool:
         """Whether it has released its pods and waits for its least number of workers."""
-        return self.workload is not None and self.workload.is_short_of_workers
+        # The operator says so of a job that a user has suspended, too.
+        short = self.workload is not None and self.workload.is_short_of_workers
+        return short and not self.meta.annotation(SUSPENDED_BY)
+
+    @property
+    def retries(self) -> tuple[int, int] | None:
+        """How often its operator has restarted it, and how often it may; None: never yet, or unknown."""
+        restarts = self.workload.restarts if self.workload is not None else None
+        return restarts if restarts is not None and restarts[0] else None
+
+    @property
+    def is_training(self) -> bool:
+        """Whether it is a TrainingJob whose launcher has been started, so that its workers can be changed."""
+        return self.workload is not None and self.workload.now.phase in {"Running", "Scaling"}
 
     @property
     def waits_until(self) -> Millis | None:
         """Until when an elastic job waits for its least number of workers; None: it does not, or without an end."""
-        seconds = self.meta.annotation(_MAX_WAIT)
-        if self.workload is None or not self.is_short_of_workers or not _is_number(seconds):
+        seconds = self.max_wait_seconds
+        if self.workload is None or not self.is_short_of_workers or seconds is None:
             return None
         since = condition(self.workload.now.conditions, SUSPENDED_PHASE)
         at = millis(since.last_transition_time) if since is not None else None
-        return None if at is None else Millis(at + 1000 * int(seconds))
+        return None if at is None else Millis(at + 1000 * seconds)
+
+    @property
+    def max_wait_seconds(self) -> int | None:
+        """How long it waits at most for its least number of workers; None: it does not say."""
+        seconds = self.meta.annotation(MAX_WAIT)
+        return int(seconds) if _is_number(seconds) else None
 
     @property
     def is_spot(self) -> bool:
@@ -394,7 +433,7 @@ class KubeJob:
     def _has_waited_too_long(self) -> bool:
         """Whether the job supervisor has given up waiting for the least number of workers."""
         ended = self.workload is not None and self.workload.now.phase in {SUSPENDED_PHASE, "Failed"}
-        return ended and self.meta.annotation(_WAITED) == "timeout"
+        return ended and self.meta.annotation(JOB_VERDICT) == "timeout"
 
     def named(self, key: str) -> str:
         """Return a label or annotation of the job or, where it has none, of its pods."""
@@ -411,9 +450,6 @@ class KubeJob:
 
 
 _SPOT = "job-supervisor.kube-ai.io/spot-instance"
-_MAX_WAIT = "job-supervisor.kube-ai.io/max-wait-time"
-_WAITED = "job-supervisor.kube-ai.io/job-status"
-"""Annotation of a TrainingJob whose least number of workers could not be had for so long."""
 _SUCCESS = frozenset({"Succeeded", "Complete", "Completed"})
 _WAITING = frozenset({JobState.QUEUED})
 

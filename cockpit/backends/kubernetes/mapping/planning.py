@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -26,6 +26,7 @@ from cockpit.backends.kubernetes.mapping.quantities import NOTHING, PodAmounts, 
 from cockpit.backends.kubernetes.objects.node import KubeNode
 from cockpit.backends.kubernetes.objects.pod import Pod, PodSpec
 from cockpit.backends.kubernetes.objects.pod import Toleration as PodToleration
+from cockpit.backends.kubernetes.objects.workload import LAUNCHER, WORKER
 from cockpit.engine.state import ClusterState
 from cockpit.model.attempt import Attempt, ExitStatus, Replica
 from cockpit.model.cluster import Backfill, BackfillKind, Cluster
@@ -35,13 +36,14 @@ from cockpit.model.job import ENDED, Job, JobState, Submitter
 from cockpit.model.labels import Toleration
 from cockpit.model.node import Allocation, CardSlice, Placement
 from cockpit.model.quota import QuotaTree
-from cockpit.model.resilience import Elastic
+from cockpit.model.resilience import Elastic, JobRestart, WorkerRestart
 from cockpit.model.spec import NO_LIMIT_SECONDS, WHOLE_CARD, JobSpec, Mode, NodeSpec, PriorityWord, TaskSpread
 
 OUTPUT = "the logs of its pods"
 """What is shown for the file of a job's output."""
 _OTHER_PODS = "pods of no job"
 HOSTNAME = "kubernetes.io/hostname"
+_Policy = TypeVar("_Policy", JobRestart, WorkerRestart)
 
 
 class ClusterLists(NamedTuple):
@@ -218,14 +220,21 @@ def shown_spec(job: KubeJob, cards: ClusterCards = NO_CLUSTER_CARDS) -> JobSpec:
     return replace(
         plan,
         specs=(node_spec(job, largest, cards),),
-        nodes=max(1, job.wanted),
+        # Each worker is a node of its own; a launcher has none.
+        nodes=max(1, job.wanted if job.workers is None else job.workers[1]),
         spread=None,
         components=(),
-        mode=_MODES.get(job.kind),
+        mode=_mode(job),
         priority=PriorityWord(urgency) if is_word else PriorityWord.NORMAL,
         qos=urgency if urgency and not is_word else None,
         elastic=_elastic(job),
     )
+
+
+def _mode(job: KubeJob) -> Mode | None:
+    if job.workload is not None and job.workload.spec.et_replica_specs:
+        return Mode.DEEPSPEED if "deepspeed" in job.command.split() else Mode.HOROVOD
+    return _MODES.get(job.kind)
 
 
 _MODES = {"PyTorchJob": Mode.PYTORCH, "TFJob": Mode.TENSORFLOW, "MPIJob": Mode.HOROVOD}
@@ -235,7 +244,25 @@ def _elastic(job: KubeJob) -> Elastic | None:
     if job.workers is None:
         return None
     least, count, most = job.workers
-    return Elastic(workers=count, min_workers=least, max_workers=most, spot=job.is_spot)
+    sizes = Elastic(workers=count, min_workers=least, max_workers=most, spot=job.is_spot)
+    spec = job.workload.spec if job.workload is not None else None
+    if spec is None or not spec.et_replica_specs:
+        return sizes
+    roles = {name.lower(): each for name, each in spec.et_replica_specs.items()}
+    launcher = roles[LAUNCHER].template if LAUNCHER in roles else None
+    return replace(
+        sizes,
+        job_restart_policy=_policy(JobRestart, spec.restart_policy),
+        worker_restart_policy=_policy(WorkerRestart, roles[WORKER].restart_policy if WORKER in roles else ""),
+        backoff_limit=sizes.backoff_limit if spec.backoff_limit is None else spec.backoff_limit,
+        max_wait_seconds=job.max_wait_seconds or sizes.max_wait_seconds,
+        launcher_selector=dict(launcher.spec.node_selector or {}) if launcher is not None else {},
+    )
+
+
+def _policy(policies: type[_Policy], written: str) -> _Policy:
+    """Return the restart policy that is written; where it is none of these, that of a job without one."""
+    return next((each for each in policies if each == written), policies("Never"))
 
 
 def node_spec(job: KubeJob, wants: PodAmounts, cards: ClusterCards) -> NodeSpec:

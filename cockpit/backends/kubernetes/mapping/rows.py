@@ -8,7 +8,7 @@ from cockpit.backends.kubernetes.mapping.cards.view import NO_CLUSTER_CARDS, Clu
 from cockpit.backends.kubernetes.mapping.elastic_quotas import quota_reason
 from cockpit.backends.kubernetes.mapping.fleet_placement import clusters_of, fleet_reason
 from cockpit.backends.kubernetes.mapping.gangs import gang_reason
-from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+from cockpit.backends.kubernetes.mapping.kube_jobs import SUSPENDED_BY, KubeJob
 from cockpit.backends.kubernetes.mapping.kube_queue import queue_reason
 from cockpit.backends.kubernetes.mapping.kueue import admission_reason
 from cockpit.backends.kubernetes.mapping.volcano import volcano_reason
@@ -66,6 +66,7 @@ def row_of(
         workers=job.workers,
         waits_until=job.waits_until if state is JobState.SUSPENDED else None,
         clusters=clusters_of(job, job.fleet) if job.fleet is not None else (),
+        retries=job.retries,
         failed=(failed[0], failed[1].exit_code) if failed is not None and len(job.pods) > 1 else None,
     )
 
@@ -82,7 +83,7 @@ def reason_of(job: KubeJob) -> Reason | None:
     if job.fleet is not None and not job.pods and not job.is_suspended:
         return fleet_reason(job, job.fleet)
     if job.is_suspended and not job.is_short_of_workers:
-        return Held(job.user or job.suspended_by, None)
+        return Held(job.meta.annotation(SUSPENDED_BY) or job.user or job.suspended_by, None)
     return volcano_reason(job) or quota_reason(job) or gang_reason(job) or waiting_reason(job)
 
 

@@ -125,7 +125,7 @@ def _controller_words(job: KubeJob) -> str:
     said = [
         each.message for each in conditions or () if each.message and each.type in {"Failed", "Created", "Suspended"}
     ]
-    return said[-1][:_LONGEST] if said and job.is_suspended else ""
+    return said[-1][:_LONGEST].rstrip(".") if said and job.is_suspended else ""
 
 
 def starting(placed: Iterable[Pod]) -> PodsStarting | None:

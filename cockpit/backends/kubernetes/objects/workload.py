@@ -111,6 +111,9 @@ class WorkloadSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     runtime_ref: RuntimeRef | None = None
     # kai.alibabacloud.com
     et_replica_specs: Replicas | None = None
+    restart_policy: str = ""
+    backoff_limit: int | None = None
+    """How often a TrainingJob is restarted at most; of a batch/v1 Job how many of its pods may fail."""
     # batch.volcano.sh
     tasks: tuple[VolcanoTask, ...] | None = None
     queue: str = ""
@@ -140,6 +143,7 @@ class WorkloadStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """`Active`, `Succeeded` or `Failed`, of an MPIJob in arena's form, which has no conditions."""
     # kai.alibabacloud.com
     current_workers: tuple[str, ...] | None = None
+    restart_count: int = 0
     target_workers: tuple[str, ...] | None = None
     # batch.volcano.sh
     state: VolcanoState | str | None = None
@@ -151,6 +155,8 @@ class WorkloadStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 NO_STATUS = WorkloadStatus()
+_BACKOFF_LIMIT = 6
+"""The default of a TrainingJob."""
 SUSPENDED_PHASE = "Suspended"
 """Phase and condition of a TrainingJob that waits for its least number of workers, without pods."""
 
@@ -185,6 +191,14 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
         return self.now.phase == SUSPENDED_PHASE
 
     @property
+    def restarts(self) -> tuple[int, int] | None:
+        """How often a TrainingJob has been restarted, and how often it may be; None: it never is."""
+        if not self.spec.et_replica_specs or self.spec.restart_policy != "OnFailure":
+            return None
+        most = _BACKOFF_LIMIT if self.spec.backoff_limit is None else self.spec.backoff_limit
+        return self.now.restart_count, most
+
+    @property
     def deadline_seconds(self) -> int | None:
         """How long it may run; None: as long as it needs."""
         policy = self.spec.run_policy
@@ -204,7 +218,7 @@ class ReplicaGroup(msgspec.Struct, frozen=True, gc=False):
     """The number to which an elastic job may grow; None: the job is not elastic."""
 
 
-_LAUNCHER = "launcher"
+LAUNCHER = "launcher"
 """The role that starts the others, and comes last, as the job's command runs there but its cards are elsewhere. Kinds
 write the names of roles with capitals or without."""
 WORKER = "worker"
@@ -212,7 +226,7 @@ WORKER = "worker"
 
 def starts_others(role: str) -> bool:
     """Return whether the job's command runs in this role, which starts the others."""
-    return role.lower() == _LAUNCHER
+    return role.lower() == LAUNCHER
 
 
 def groups_of(workload: Workload) -> tuple[ReplicaGroup, ...]:
