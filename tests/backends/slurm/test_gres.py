@@ -13,8 +13,8 @@ from cockpit.backends.slurm.mapping.placements import UnattributedGpus, allocati
 from cockpit.backends.slurm.mapping.records import records_of_key, words
 from cockpit.backends.slurm.mapping.rest.questions import question
 from cockpit.model.cluster import Cluster
-from cockpit.model.ids import JobId, Millis
-from cockpit.model.node import CardSlice
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.node import Allocation, CardSlice
 from cockpit.model.view import QueueKind
 from tests.backends.slurm.test_values import a_record
 
@@ -50,7 +50,7 @@ def test_allocated_cards_of_no_visible_job_belong_to_other_users() -> None:
     (node,) = slurm_nodes([words(line)])
     told = "JobId=7 JobName=x\n     Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:a100:2(IDX:0-1)\n"
     ((part,),) = UnattributedGpus([node], details(allocation_records(told), {node.node.name: node.gres})).others()[""]
-    assert (part.node, part.slices) == ("n1", (CardSlice(3, None),))
+    assert part == Allocation(0, NodeName("n1"), 0, 0, (CardSlice(3, None),)), "their jobs are not known"
     all_told = details(allocation_records(told.replace("0-1", "0-1,3")), {node.node.name: node.gres})
     assert UnattributedGpus([node], all_told).others() == {}
 

@@ -134,11 +134,11 @@ class LookedUpJob(NamedTuple):
     def leader(self) -> JobId | None:
         """The first component of a heterogeneous job of which this is another one."""
         if self.listed is not None:
-            first, offset = self.listed.component or (0, 0)
+            first, offset = self.listed.component or (None, None)
         else:
             number, _, position = self.fields.get("JobID", "").partition("+")
-            first, offset = values.number(number) or 0, values.number(position) or 0
-        return job_id(first) if offset else None
+            first, offset = values.number(number), values.number(position)
+        return job_id(first) if first and offset else None
 
     @property
     def alike(self) -> JobId:
