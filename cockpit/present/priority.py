@@ -84,9 +84,9 @@ def priority_lines(detail: JobDetail) -> Iterator[Line]:
             yield from in_lines(breakdown, partition=len(detail.priority) > 1)
 
 
-def in_lines(breakdown: Breakdown, *, partition: bool) -> Iterator[Line]:
+def in_lines(breakdown: Breakdown, *, partition: bool, bars: int = BAR_COLUMNS) -> Iterator[Line]:
     """Yield the total, then for each part a bar relative to the largest, the contribution, and the raw factor times the
-    weight. `partition`: whether the partition is named."""
+    weight. `partition`: whether the partition is named; `bars`: the width of the longest bar."""
     where = Span(f" in {safe(breakdown.partition)}" if partition else "", MUTED)
     yield line(Span(f"{INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG), where)
     amounts = _amounts(breakdown)
@@ -96,7 +96,7 @@ def in_lines(breakdown: Breakdown, *, partition: bool) -> Iterator[Line]:
     products = [f"{GAP}{_raw(part)} × {units.grouped(part.weight)}" for part in counting(breakdown)]
     # Nice comes last and is no product.
     for (word, amount), product in zip(amounts, [*products, ""], strict=False):
-        length = bar(max(amount, 0) / largest, BAR_COLUMNS, ACCENT)
+        length = bar(max(amount, 0) / largest, bars, ACCENT)
         name = Span(f"{INDENT}  {pad(word, words)}  ", MUTED)
         yield line(name, *length, f" {figure(amount):>{figures}}", Span(product, MUTED))
 

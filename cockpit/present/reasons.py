@@ -121,7 +121,10 @@ def _not_enough_free(reason: NotEnoughFree) -> Wording:
         )
     if reason.preemptable is not None:
         parts.append(_preemptable(reason.preemptable))
-    return wording(_wish(reason), *parts, *_excluded(reason.excluded))
+    # On several nodes `each of` would be most of the clause.
+    several = f"waits for {reason.nodes_wanted} nodes with {amount(reason.resource, reason.wanted, reason.card_models)}"
+    brief = several if reason.nodes_wanted > 1 and reason.resource is not Resource.NODE else ""
+    return wording(_wish(reason), *parts, *_excluded(reason.excluded), brief=brief)
 
 
 def _excluded(nodes: tuple[tuple[NodeName, str], ...]) -> Iterator[str]:

@@ -121,6 +121,8 @@ def brief_end(row: JobRow, cause: EndCause) -> str:
     """Return `end_sentence` as one short clause: `exit 137: out of memory`."""
     if cause is EndCause.EXIT:
         return of_hook(row.hook) + _exit_briefly(row) if row.exit_code else failed_replica(row)
+    if cause is EndCause.TIME_LIMIT:
+        return f"reached its limit of {units.spoken(row.time_limit_seconds)}"
     # What the runtime says of a start or a loss may quote pages of a program's output.
     return _ENDED[cause] if cause in {EndCause.START_FAILED, EndCause.LOST} else end_sentence(row, cause)
 

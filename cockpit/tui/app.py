@@ -112,10 +112,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         asyncio.get_running_loop().set_task_factory(None)
 
     def on_mount(self) -> None:
-        # Themes are registered before one is set: Textual refuses the name of an unknown theme.
-        for role_theme in self.options.themes.values():
-            self.register_theme(role_theme.for_textual())
-        self.theme = self.state.theme.name
+        self._set_theme()
         # While a shell or an editor has the terminal, what was drawn is overwritten, and modes of the terminal may be
         # left as that program had them. `immediate`: before the first frame behind it, not through the message queue.
         self.app_suspend_signal.subscribe(self, lambda _: self.painter.forget(), immediate=True)
@@ -176,9 +173,9 @@ class CockpitApp(Cockpit, inherit_bindings=False):
 
     def use_theme(self, name: str) -> None:
         """Switch to this theme and redraw everything."""
-        self.state.theme = self.options.themes[name]
+        self.state.use_theme(name)
         self.ansi_color = self.state.theme.ansi
-        self.theme = name
+        self._set_theme()
         # The stylesheets change at once; lines and tables draw with styles of the theme and are drawn again one by one.
         self.refresh_css()
         for screen in self.screen_stack:
@@ -186,6 +183,11 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         self.main_screen.tables.table.redraw()
         self.main_screen.tables.table.refresh()
         self.main_screen.draw()
+
+    def _set_theme(self) -> None:
+        # Registered before it is set: Textual refuses the name of an unknown theme.
+        self.register_theme(self.state.theme.for_textual())
+        self.theme = self.state.theme.name
 
     # Its end
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from cockpit.config.filters import SavedFilters
 from cockpit.tui import theme as themes
+from cockpit.tui.palette import ColourDepth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,6 +68,8 @@ class AppOptions:
     theme: str = themes.DEFAULT
     themes: Mapping[str, RoleTheme] = field(default_factory=themes.load_themes)
     """All themes, by name."""
+    colours: ColourDepth = ColourDepth.ALL
+    """How many colours the terminal shows, for which those of the themes are chosen."""
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The user's own keys by action id, written as in `Ctrl-x`."""
     filters: SavedFilters = field(default_factory=SavedFilters)

@@ -17,6 +17,7 @@ from cockpit.present.job.answer import PanelContext
 from cockpit.present.moments import clock_of_second
 from cockpit.present.tables.clusters import CLUSTERS
 from cockpit.present.tables.nodes import NODES, card_demand
+from cockpit.tui.palette import fitted
 from cockpit.tui.rows.cards import CardRows
 from cockpit.tui.rows.fleet import FleetRows
 from cockpit.tui.rows.lists import AccountRows, ClusterRows, JobRows, ListRows, QueueRows
@@ -106,7 +107,7 @@ class AppState:
         """
         self.options = options
         self.keys = keys
-        self.theme = options.themes[options.theme]
+        self.theme = fitted(options.themes[options.theme], options.colours)
         self._has_colours = has_colours
         self._chosen = chosen
         saved = options.filters.of
@@ -152,6 +153,10 @@ class AppState:
     def context(self) -> Context:
         """Return the moment, time zone and user that texts depend on."""
         return Context(now=self.now(), user=self.options.user, forecasts=self.starts.known)
+
+    def use_theme(self, name: str) -> None:
+        """Switch to the theme of this name, in colours that the terminal shows."""
+        self.theme = fitted(self.options.themes[name], self.options.colours)
 
     def role_theme(self) -> RoleTheme:
         """Return the present colour theme."""

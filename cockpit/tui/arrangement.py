@@ -93,12 +93,9 @@ class Arrangement:
             table.move_to(row_id)
 
     def sortable(self) -> Sequence[str]:
-        """Return the ids of the shown columns by which the present view can be sorted; none: its order is fixed.
-
-        The width is the screen's: the table has none while it is hidden, as in a view without rows.
-        """
+        """Return the ids of the shown columns by which the present view can be sorted; none: its order is fixed."""
         rows = self._tables.sorted_rows()
-        return [] if rows is None else rows.sortable(self._tables.table.screen.size.width - MARGIN)
+        return [] if rows is None else rows.sortable(self._tables.columns - MARGIN)
 
     def sort_by_neighbour(self, step: int) -> None:
         """Sort by the shown column that is `step` places to the right of the present one.

@@ -17,6 +17,7 @@ from cockpit.tui import theme as themes
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.app_options import AppOptions, NoOthers, Pace, WatchedClusters
 from cockpit.tui.driver import restore_terminals
+from cockpit.tui.palette import ColourDepth, terminal_depth
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -94,7 +95,7 @@ async def _run(
     """Run the application on a session, and close the session; return the exit code and the cluster to open next."""
     session = await open_session()
     try:
-        app = app_for(session, env, chosen)
+        app = app_for(session, env, chosen, terminal_depth(env))
         # The loop is asked to end, instead of an exit being raised in the middle of a drawing.
         loop = asyncio.get_running_loop()
         leave_when_asked(lambda code: loop.call_soon_threadsafe(app.exit, code))
@@ -111,8 +112,15 @@ async def _run(
     return code or 0, app.next_cluster
 
 
-def app_for(session: Session, env: Mapping[str, str], chosen: AppSettings | None = None) -> CockpitApp:
+def app_for(
+    session: Session,
+    env: Mapping[str, str],
+    chosen: AppSettings | None = None,
+    colours: ColourDepth = ColourDepth.ALL,
+) -> CockpitApp:
     """Build the application of a session; without `chosen` settings, with those of the environment alone.
+
+    `colours`: how many the terminal shows.
 
     Raises `SpecErrors` where a theme, a key or a setting is wrong.
     """
@@ -124,6 +132,7 @@ def app_for(session: Session, env: Mapping[str, str], chosen: AppSettings | None
         read_jobs=session.read_jobs,
         theme=_theme(settings.theme, env, known),
         themes=known,
+        colours=colours,
         keys=settings.keys,
         filters=session.filters,
         clusters=session.clusters,

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     from cockpit.tui.widgets.table import Table
 
 
+SIDE_FROM = 160
+"""Width of the screen in columns from which the panel stands at the right of the tables, in its full height."""
+LEAST_SIDE, MOST_SIDE, SIDE_PART = 54, 80, 0.32
+"""Bounds of the width of that panel, and its part of the screen."""
+
+
+def side_panel_columns(screen: int) -> int:
+    """Return the width of the panel at the right of the tables on a screen of this width; 0: it stands below them."""
+    return min(MOST_SIDE, max(LEAST_SIDE, round(screen * SIDE_PART))) if screen >= SIDE_FROM else 0
+
+
 class Tables:
     """The part of the main screen that holds the tables, of which it shows one."""
 
@@ -45,6 +56,13 @@ class Tables:
     def jobs(self) -> Table:
         """The table of the Jobs view."""
         return self.by_view[JOBS.id]
+
+    @property
+    def columns(self) -> int:
+        """The width of the tables in columns. They have no size of their own while they are hidden, as in a view
+        without rows."""
+        screen = self.table.screen.size.width
+        return screen - side_panel_columns(screen)
 
     def show(self, view: str) -> None:
         """Show the table of this view in place of the present one."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 DEFAULT, ANSI = "dark", "ansi"
 SURFACE = "surface"
+SIXTEEN = "sixteen"
+"""The table of the colours of roles on terminals that show sixteen colours."""
 TABLES = (SURFACE, "text", "state", "role", "priority", "hue")
 HEAD = frozenset({"name", "title", "dark", "base"})
 
@@ -30,10 +32,19 @@ Colours = dict[str, dict[str, str]]
 
 
 class RoleTheme:
-    """The contents of a theme file: a colour for every role. `tables` holds all of `TABLES`, with every role."""
+    """The contents of a theme file: a colour for every role. `tables` holds all of `TABLES`, with every role; `sixteen`
+    has the colours of roles, of whichever table, where there are sixteen."""
 
-    def __init__(self, name: str, title: str, dark: bool, tables: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        dark: bool,
+        tables: Mapping[str, Mapping[str, str]],
+        sixteen: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
+        self.sixteen = sixteen or {}
         self.title = title
         self.dark = dark
         self.tables = tables
@@ -45,16 +56,21 @@ class RoleTheme:
         self._styles["accent"] += Style(bold=True)
         self._styles["bright"] = self._styles["strong"]
         self._styles["picked"] = self._styles["strong"] + Style(reverse=True)
-        # The sixteen colours of a terminal have no reliable grey; faint text is readable on light and dark ones.
-        if self.ansi:
+        # The terminal's own colours have no reliable grey; faint text is readable on light and dark grounds.
+        if self._is_terminals_own:
             self._styles |= dict.fromkeys(("muted", "unknown", "free"), Style(dim=True))
         # Adding styles is slow in Rich, and the same few pairs are asked for in every cell of every row.
         self._drawn: dict[tuple[str, str], Style] = {}
 
     @property
     def ansi(self) -> bool:
-        """Whether it uses the terminal's own colours."""
+        """Whether its colours are those sixteen that the user may choose in the terminal."""
         return self.surface["background"].startswith("ansi_")
+
+    @property
+    def _is_terminals_own(self) -> bool:
+        """Whether it leaves the background, and text on it, to the terminal."""
+        return self.surface["background"] == "ansi_default"
 
     def style(self, role: str) -> Style:
         """Return the style of a span of this role; an unknown role is plain text."""
@@ -73,10 +89,10 @@ class RoleTheme:
         if drawn is None:
             style = self.style(role)
             # A span that is reversed itself has to stand out in the reversed row.
-            reversed_row = self.ansi and surface == "cursor"
-            drawn = (
-                Style(reverse=not style.reverse, bold=style.bold) if reversed_row else style + self.background(surface)
-            )
+            drawn = style + self.background(surface)
+            if self.ansi and surface == "cursor":
+                plain = Style() if self._is_terminals_own else self._styles["text"] + self.background(surface)
+                drawn = plain + Style(reverse=not style.reverse, bold=style.bold)
             self._drawn[surface, role] = drawn
         return drawn
 
@@ -162,7 +178,8 @@ def _add(themes: dict[str, RoleTheme], source: str, text: str, errors: list[str]
         return
     tables = {table: {**(base.tables[table] if base else {}), **values.get(table, {})} for table in TABLES}
     dark = values.get("dark", base.dark if base else True)
-    themes[values["name"]] = RoleTheme(values["name"], values.get("title", values["name"]), dark, tables)
+    sixteen = {**(base.sixteen if base else {}), **values.get(SIXTEEN, {})}
+    themes[values["name"]] = RoleTheme(values["name"], values.get("title", values["name"]), dark, tables, sixteen)
 
 
 def _errors(values: Mapping[str, object], base: RoleTheme | None, themes: Mapping[str, RoleTheme]) -> list[str]:
@@ -173,14 +190,20 @@ def _errors(values: Mapping[str, object], base: RoleTheme | None, themes: Mappin
     for table, roles in values.items():
         if table in HEAD:
             continue
-        if table not in TABLES or not isinstance(roles, dict):
-            wrong.append(f"{safe(table)}: is no table of a theme; those are {', '.join(TABLES)}")
+        if table not in (*TABLES, SIXTEEN) or not isinstance(roles, dict):
+            wrong.append(f"{safe(table)}: is no table of a theme; those are {', '.join((*TABLES, SIXTEEN))}")
             continue
-        known = base.tables[table] if base is not None else roles
+        known = roles if base is None else base.colours if table == SIXTEEN else base.tables[table]
         wrong += [f"{table}.{safe(role)}: is no role{_hint(role, known)}" for role in roles if role not in known]
         wrong += [
             f"{table}.{role}: {safe(str(each))} is no colour" for role, each in roles.items() if not _is_colour(each)
         ]
+        if table == SIXTEEN:
+            wrong += [
+                f"{table}.{role}: {safe(str(each))} is none of the sixteen colours, such as ansi_green"
+                for role, each in roles.items()
+                if _is_colour(each) and not str(each).startswith("ansi_")
+            ]
     return wrong
 
 

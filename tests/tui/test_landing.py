@@ -76,3 +76,26 @@ def test_names_are_strong_where_the_user_has_to_act() -> None:
     )
     for row, role in rows:
         assert name.drawn(row, Context(now=NOW, user="ann"), 20)[0].role == role, row
+
+
+@pytest.mark.parametrize(("columns", "beside"), [(80, False), (120, False), (159, False), (160, True), (200, True)])
+async def test_from_160_columns_the_panel_stands_beside_the_list(columns: int, beside: bool) -> None:
+    async with the_lab(size=(columns, 50)) as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("Q").sees("waits for 2 nodes with 4").sees("starts about")
+        panel, table = cockpit.app.main_screen.query_one("#answer"), cockpit.app.main_screen.tables.jobs
+        assert (panel.region.x >= table.region.right) is beside
+        assert (panel.region.y >= table.region.bottom) is not beside
+        # What stands above the list is narrow enough, and the entry and the keys keep the whole width.
+        assert cockpit.app.main_screen.tables.columns == table.size.width
+        if beside:
+            assert panel.region.bottom == table.region.bottom
+
+
+async def test_the_panel_beside_the_list_has_a_line_for_each_figure() -> None:
+    async with the_lab(size=(160, 50)) as lab:
+        screen = await lab.cockpit.press("Q").sees("starts about", "no later than")
+        texts = [line.rpartition("│")[2].strip() for line in screen.splitlines()]
+        assert any(text.startswith("starts about") for text in texts)
+        assert any(text.startswith("asks for 2 nodes") for text in texts)
+        assert any(text.startswith("waits since") for text in texts)

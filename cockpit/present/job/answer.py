@@ -36,7 +36,7 @@ from cockpit.present.outlook import (
     what_if,
 )
 from cockpit.present.phrases import listed
-from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
+from cockpit.present.priority import GAP, WIDE, in_a_line, in_lines, says_something
 from cockpit.present.reasons import reason_wording
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, hung, line, line_width, spread
@@ -45,7 +45,8 @@ from cockpit.present.states import copied_percent, seconds_left
 from cockpit.present.workers import BEST_EFFORT, below_min
 
 PROGRESS_COLUMNS = 30
-MOST_TAIL = 8
+MOST_TAIL, MOST_TAIL_BESIDE = 8, 24
+NARROW_BAR = 10
 AHEAD = 3
 """Largest number of jobs ahead that the panel names."""
 
@@ -67,6 +68,8 @@ class PanelContext(NamedTuple):
     """A function from a node's name to the node; None where it is not known."""
     letters: bool = False
     """Whether letters stand for colours, as the terminal shows none."""
+    beside: bool = False
+    """Whether the panel stands beside the list: it is narrow, and has a line for each figure."""
 
 
 def answer(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iterator[Line]:
@@ -103,7 +106,7 @@ def verdict(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Itera
 
 def _head(row: JobRow, sentence: str, role: str, right: Line, panel: PanelContext) -> Line:
     left = line(Span(f"{id_text(row)} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {sentence}.", role))
-    return spread(left, right, panel.columns)
+    return left if panel.beside else spread(left, right, panel.columns)
 
 
 def _waiting(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iterator[Line]:
@@ -126,8 +129,10 @@ def _waiting(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iter
     head = _head(row, first, STRONG, starts, panel)
     yield head
     # `spread` has left the start out where both do not fit: then it leads the next line.
-    narrow = bool(starts) and starts[-1] != head[-1]
-    if narrow:
+    narrow = bool(starts) and starts[-1] != head[-1] and not panel.beside
+    if panel.beside and starts:
+        yield line(Span(INDENT), *starts)
+    elif narrow:
         yield _fitting([Span(INDENT), *starts, Span(GAP)], _what_ifs(row, panel), panel)
     # Step 2
     if more:
@@ -145,7 +150,9 @@ def _waiting(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iter
         forecast = _forecast(row, panel) or outlook.forecast
         yield from moved_lines(outlook, context, forecast)
         # Step 5
-        if outlook.what_ifs and not narrow:
+        if panel.beside:
+            yield from (line(Span(INDENT), *each) for each in _what_ifs(row, panel))
+        elif outlook.what_ifs and not narrow:
             yield _fitting([Span(INDENT)], _what_ifs(row, panel), panel)
         yield from no_bound_lines(forecast)
 
@@ -192,7 +199,7 @@ def _starts(row: JobRow, panel: PanelContext) -> Line:
         return ()
     likely = line(Span("starts about ", MUTED), Span(likely_words(forecast, context), STRONG))
     spread = spread_words(forecast, context)
-    if spread is None or panel.columns < WIDE:
+    if spread is None or (panel.columns < WIDE and not panel.beside):
         return likely
     return (*likely, *line(Span(f", {spread[0]} ", MUTED), Span(spread[1], STRONG)))
 
@@ -203,7 +210,7 @@ def _what_ifs(row: JobRow, panel: PanelContext) -> Iterator[Line]:
     if outlook is None or key is None:
         return
     for number, each in enumerate(outlook.what_ifs):
-        lead = () if number else (Span(f"{key} ", ACCENT),)
+        lead = (Span(f"{key} ", ACCENT),) if not number else (Span("  "),) if panel.beside else ()
         yield (*lead, Span(f"{what_if(each)}: ", MUTED), Span(until(each.forecast, panel.context), STRONG), Span(GAP))
 
 
@@ -247,7 +254,11 @@ def _place(detail: JobDetail, explanation: Explanation, panel: PanelContext) -> 
     if best is None:
         yield (*place, Span(" in the queue", MUTED), *ahead_of_it(explanation, panel, GAP))
         return
-    yield in_a_line(best, panel.columns, place)
+    if panel.beside:
+        yield (*place, Span(" in the queue", MUTED))
+        yield from in_lines(best, partition=len(detail.priority) > 1, bars=NARROW_BAR)
+    else:
+        yield in_a_line(best, panel.columns, place)
     if explanation.ahead:
         yield tuple(ahead_of_it(explanation, panel, INDENT))
 
@@ -302,6 +313,8 @@ def _occupying(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> It
     end = clock(_ends_by(row), context.now, context.zone) if ends else ""
     right = line(Span("ends by ", MUTED), Span(end, STRONG)) if end else ()
     yield _head(row, sentence, STRONG, right, panel)
+    if panel.beside and right:
+        yield line(Span(INDENT), *right)
     yield _progress(row, context)
     known = list(running_lines(row, detail, context))
     yield from known
@@ -342,7 +355,10 @@ def _ended(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iterat
     sentence = why(row, context) or ""
     # `exit 3` is no sentence; all other words are.
     verb = "ended with " if sentence.startswith("exit ") else ""
-    yield _head(row, verb + (sentence or str(row.state)), str(row.state), _held_until(row, context), panel)
+    held = _held_until(row, context)
+    yield _head(row, verb + (sentence or str(row.state)), str(row.state), held, panel)
+    if panel.beside and held:
+        yield line(Span(INDENT), *held)
     if detail is not None and (uncovered := uncovered_words(detail.job)):
         yield from hung(line(Span(f"{INDENT}{uncovered}", MUTED)), panel.columns)
     if row.held_until is not None:
@@ -390,6 +406,6 @@ def _tail(detail: JobDetail | None, panel: PanelContext, more: int = 0) -> Itera
     if detail is None or not detail.log_tail.strip():
         return
     # Four lines of the panel are about other things: the verdict, keys or progress, times and output.
-    most = min(MOST_TAIL, max(1, panel.lines - 4 - more))
+    most = min(MOST_TAIL_BESIDE if panel.beside else MOST_TAIL, max(1, panel.lines - 4 - more))
     for text in log_lines(detail.log_tail.rstrip("\n"))[-most:]:
         yield line(Span(f"{INDENT}│ ", MUTED), Span(text))

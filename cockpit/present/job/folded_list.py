@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ARRAYS: Final = frozenset({"array", "component"})
 _NOTED: Final = OPTIONAL | ARRAYS
 """Attributes that jobs have on some clusters only."""
-_NOTHING: Final[frozenset[object]] = frozenset({(), None})
+_NOTHING: Final[frozenset[object]] = frozenset({(), None, 0})
 
 
 class FoldedList:

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from cockpit.model.attempt import EndCause
+from cockpit.model.forecast import Forecast
 from cockpit.model.job import ENDED, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held
@@ -44,11 +45,12 @@ from cockpit.present.landing import needs_owner
 from cockpit.present.moments import brief_clock
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, TEXT, Line, Span, line
+from cockpit.present.start_words import last_move
 from cockpit.present.states import GLYPHS, copied_percent, seconds_left
 from cockpit.present.workers import workers_now
 
 TIME_COLUMNS = 5
-BAR_COLUMNS = 8
+BAR_COLUMNS = 5
 LEAST_ID_COLUMNS = 4
 ARRAY_COLUMNS = 9
 """Width of the tasks after an array's number in terminal columns: `_[0-99%4]`."""
@@ -134,14 +136,24 @@ def coarse(seconds: int) -> str:
 
 
 def _start_cell(row: JobRow, context: Context) -> Line:
-    """Return the cell with the time of the start; for a queued job the likely start, marked with `~`."""
+    """Return the cell with the time of the start; for a queued job the likely start, `~13:40`, with a `+` or `-` behind
+    it where its latest start has become later or earlier."""
     if row.started_at is not None:
-        return line(Span(brief_clock(row.started_at, context.now, context.zone), MUTED))
+        return line(Span(f"{brief_clock(row.started_at, context.now, context.zone)} ", MUTED))
     # The row of an array shows the start of the task whose values it shows.
     forecast = context.forecasts.get(speaker_of(row)) if row.queued else None
     if forecast is not None and forecast.likely_at is not None:
-        return line(Span(f"~{brief_clock(forecast.likely_at, context.now, context.zone)}"))
-    return line(Span(NOTHING, MUTED))
+        likely = Span(f"~{brief_clock(forecast.likely_at, context.now, context.zone)}")
+        return line(likely, _move_mark(forecast))
+    return line(Span(f"{NOTHING} ", MUTED))
+
+
+def _move_mark(forecast: Forecast) -> Span:
+    """Return the sign for how the latest start has moved, which the panel explains; a blank where it has not."""
+    if (move := last_move(forecast)) is None:
+        return Span(" ")
+    later = move.after is None or move.after > move.before
+    return Span("+", "tight") if later else Span("-", "idle")
 
 
 def _why_cell(row: JobRow, context: Context) -> Line:
@@ -152,7 +164,7 @@ def _why_cell(row: JobRow, context: Context) -> Line:
     if row.held_until is None:
         return shown
     left = units.countdown(seconds_left(row.held_until, context.now))
-    return (*shown, Span(f" · held {left} more", "held"))
+    return (*shown, Span(f" · held {left}", "held"))
 
 
 # Columns without `cell` are for commands, files and filters; `need` is the width of the screen from which a column is
@@ -172,14 +184,14 @@ JOBS: Final = TableView(
             words=lambda row, _: id_text(row),
             cell=Cell(LEAST_ID_COLUMNS, role=MUTED, need=84),
         ),
-        Column("name", "NAME", "As its file says", cell=Cell(16, _name_cell, grows=2, most=30)),
+        Column("name", "NAME", "As its file says", cell=Cell(16, _name_cell, grows=1, most=30)),
         Column(
             "user",
             "USER",
             "Who submitted it",
             aliases=("creator",),
             spare=True,
-            cell=Cell(8, grows=1, most=12, need=94),
+            cell=Cell(8, need=94),
         ),
         Column(
             "state",
@@ -198,7 +210,7 @@ JOBS: Final = TableView(
             ValueKind.WORDS,
             aliases=("partition", "queue"),
             spare=True,
-            cell=Cell(6, _queue_cell, grows=1, most=12, need=108, optional=True),
+            cell=Cell(6, _queue_cell, need=128, optional=True),
         ),
         Column(
             "clusters",
@@ -224,7 +236,7 @@ JOBS: Final = TableView(
             nullable=True,
             aliases=("prio",),
             spare=True,
-            cell=Cell(6, _priority_cell, need=126, optional=True),
+            cell=Cell(6, _priority_cell, need=134, optional=True),
         ),
         Column(
             "nodes",
@@ -233,7 +245,7 @@ JOBS: Final = TableView(
             ValueKind.INTEGER,
             derive=amount("nodes"),
             spare=True,
-            cell=Cell(5, _nodes_cell, need=126),
+            cell=Cell(5, _nodes_cell, need=134),
         ),
         Column(
             "workers",
@@ -263,7 +275,8 @@ JOBS: Final = TableView(
             "Cards over all its nodes; 0.5 is half of one",
             ValueKind.NUMBER,
             derive=cards,
-            cell=Cell(5, _cards_cell),
+            field="card_milli",
+            cell=Cell(5, _cards_cell, optional=True),
         ),
         Column(
             "elapsed_seconds",
@@ -274,7 +287,7 @@ JOBS: Final = TableView(
             ticks=is_running,
             nullable=True,
             aliases=("elapsed", "time"),
-            cell=Cell(22, _time_cell, title=" TIME          / LIMIT", right=False, need=116, ticks=True),
+            cell=Cell(19, _time_cell, title=" TIME       / LIMIT", right=False, need=116, ticks=True),
         ),
         Column(
             "time_limit_seconds",
@@ -294,7 +307,7 @@ JOBS: Final = TableView(
             nullable=True,
             aliases=("start", "started"),
             spare=True,
-            cell=Cell(6, _start_cell, right=True),
+            cell=Cell(7, _start_cell, right=True, title="START "),
         ),
         # On the screen the reason gets most of the width that is left over.
         Column(
@@ -520,8 +533,10 @@ JOBS: Final = TableView(
 )
 
 
-OPTIONAL: Final = frozenset(column.id for column in JOBS.screen if column.screen.optional)
-"""Ids of the columns for which jobs have values on some clusters only."""
+OPTIONAL: Final = frozenset(column.field for column in JOBS.screen if column.screen.optional)
+"""Attributes that jobs have on some clusters only; where none has one, its column leaves its width to the reasons."""
+WIDENING: Final = frozenset({"partitions", "clusters", "priority"})
+"""Ids of the optional columns for which lesser columns need as much more width."""
 LESSER: Final = frozenset({"nodes", "placed_on"})
 """Ids of the columns that a narrow table leaves out in favour of the optional ones."""
 
@@ -532,8 +547,8 @@ def laid_out_jobs(
 ) -> Sequence[tuple[Column, int]]:
     """Return the columns that fit this width, except those `without`, with their widths."""
     # `need` counts without the optional columns: where these are shown, lesser columns need as much more.
-    wanted = [each for each in JOBS.screen if each.id not in without]
-    optional = {each.id: each.screen.width + GAP for each in wanted if each.id in OPTIONAL}
+    wanted = [each for each in JOBS.screen if each.field not in without]
+    optional = {each.id: each.screen.width + GAP for each in wanted if each.id in WIDENING}
     always = optional.get("clusters", 0)  # it is shown in every width, so that all others need as much more
 
     def fitted(column: Column) -> Column:

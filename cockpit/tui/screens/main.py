@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
+from textual.containers import Container, Vertical
 from textual.screen import Screen
 
 from cockpit.present.frame import key_at, key_row, note_fits, top_bar, view_at, view_row
@@ -13,11 +14,11 @@ from cockpit.present.spans import ACCENT, Line, Span, fitted, hung, hung_within,
 from cockpit.tui.arrangement import Arrangement
 from cockpit.tui.entry_line import EntryLine
 from cockpit.tui.screens.dialog import is_open
-from cockpit.tui.tables import Tables
+from cockpit.tui.tables import Tables, side_panel_columns
 from cockpit.tui.views.all import VIEWS
 from cockpit.tui.views.jobs import JOBS
 from cockpit.tui.views.priority import PRIORITY
-from cockpit.tui.views.view import LEAST_PANEL, ViewContext, connecting
+from cockpit.tui.views.view import LEAST_PANEL, MOST_PANEL, ViewContext, connecting
 from cockpit.tui.widgets.entry import Entry
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table, TitleLine
@@ -37,8 +38,6 @@ VIEW_NAMES = tuple((view.key, view.title) for view in VIEWS.values() if VIEW_OF_
 SMALL_HEIGHT = 30
 CHART, SMALL_CHART = 14, 8
 """Height in lines of the chart of card-hours, on large and on small screens."""
-MOST_PANEL = 9
-"""Height in lines of the panel on large screens."""
 
 
 class MainScreen(Screen[None]):
@@ -61,12 +60,14 @@ class MainScreen(Screen[None]):
         theme = state.role_theme
         yield Lines(theme, id="top")
         yield Lines(theme, ground="background", id="views")
-        yield Lines(theme, ground="background", id="legend")
-        yield Lines(theme, ground="background", id="chart")
-        yield self.tables.titles
-        yield self.tables.switcher
-        yield Lines(theme, ground="background", id="empty")
-        yield Lines(theme, id="answer")
+        with Container(id="body"):
+            with Vertical(id="list"):
+                yield Lines(theme, ground="background", id="legend")
+                yield Lines(theme, ground="background", id="chart")
+                yield self.tables.titles
+                yield self.tables.switcher
+                yield Lines(theme, ground="background", id="empty")
+            yield Lines(theme, id="answer")
         yield self.entry_line.entry
         yield Lines(theme, id="keys")
 
@@ -119,7 +120,7 @@ class MainScreen(Screen[None]):
         note = tuple(self._note())
         self.query_one("#views", Lines).show([view_row(VIEW_NAMES, title, note, width)])
         self.query_one("#keys", Lines).show([self._bottom_row(note, width)])
-        self._draw_above_table(width)
+        self._draw_above_table(self.tables.columns)
         self._draw_advice()
         self.draw_panel()
 
@@ -168,8 +169,9 @@ class MainScreen(Screen[None]):
         self.tables.titles.display = not is_empty
         if view.advice is not None and is_empty:
             loaded = self.app.state.loaded
-            lines = view.advice(self._view_context(self.size.width)) if loaded else connecting(self.app.state)
-            empty.show(each for whole in lines for each in hung(whole, self.size.width))
+            columns = self.tables.columns
+            lines = view.advice(self._view_context(columns)) if loaded else connecting(self.app.state)
+            empty.show(each for whole in lines for each in hung(whole, columns))
         elif self.focused is None:  # a table that was hidden has lost the keys
             self.tables.table.focus()
 
@@ -232,10 +234,13 @@ class MainScreen(Screen[None]):
             self.app.notify("This view is always in the same order." if not sortable else "Nothing sorts by this.")
 
     def on_resize(self) -> None:
-        height = self.size.height
+        height, side = self.size.height, side_panel_columns(self.size.width)
         self.set_class(height < SMALL_HEIGHT, "small")
+        self.set_class(side > 0, "side")
         # A fifth of the screen for the panel, within its bounds; one line more for its border.
-        self.query_one("#answer").styles.height = 1 + min(MOST_PANEL, max(LEAST_PANEL, height // 5 - 1))
+        below = 1 + min(MOST_PANEL, max(LEAST_PANEL, height // 5 - 1))
+        panel = self.query_one("#answer").styles
+        panel.height, panel.width = ("100%", side) if side else (below, "100%")
         self.tables.titles.refresh()
         # Only then the widgets have their new sizes, which the lines are made for.
         self.call_after_refresh(self.draw)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 def _panel(row: JobRow, context: ViewContext) -> Iterator[Line]:
     state = context.state
-    yield from answer(row, state.details.get(row.id), state.panel_context(context.columns, context.lines))
+    panel = state.panel_context(context.columns, context.lines)._replace(beside=context.beside)
+    yield from answer(row, state.details.get(row.id), panel)
 
 
 def _note(context: ViewContext) -> Iterator[Span]:

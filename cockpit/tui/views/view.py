@@ -27,6 +27,8 @@ WIDE, ROOMY = 100, 115
 """Widths in columns from which a note may be a sentence, and a long sentence."""
 LEAST_PANEL = 3
 """Height in lines of the panel on the smallest screens."""
+MOST_PANEL = 9
+"""Height in lines of the panel below the table on large screens."""
 SHOW_WAIT_SECONDS = 3
 
 
@@ -81,6 +83,11 @@ class ViewContext(NamedTuple):
     def brief(self) -> bool:
         """Whether the panel has only three lines."""
         return self.lines <= LEAST_PANEL
+
+    @property
+    def beside(self) -> bool:
+        """Whether the panel stands beside the table, in its full height."""
+        return self.lines > MOST_PANEL
 
 
 class FetchContext(NamedTuple):

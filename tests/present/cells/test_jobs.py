@@ -5,7 +5,7 @@ from datetime import UTC
 import pytest
 
 from cockpit.model.attempt import EndCause
-from cockpit.model.forecast import Forecast
+from cockpit.model.forecast import BoundMove, CameAhead, Forecast
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask, JobState
 from cockpit.model.jobrow import JobRow
@@ -22,7 +22,7 @@ CONTEXT = Context(now=NOW, zone=UTC)
 
 ONE_CLUSTER = frozenset({"clusters"})
 """The column that is not shown where all jobs are of one cluster."""
-SOMETIMES = OPTIONAL - ONE_CLUSTER
+SOMETIMES = OPTIONAL - ONE_CLUSTER - {"card_milli"}
 
 
 def ids(total: int) -> list[str]:
@@ -34,7 +34,7 @@ def cell(name: str, row: JobRow, context: Context = CONTEXT) -> Line:
 
 
 def text(name: str, row: JobRow, context: Context = CONTEXT) -> str:
-    return "".join(span.text for span in cell(name, row, context))
+    return "".join(span.text for span in cell(name, row, context)).rstrip()
 
 
 @pytest.mark.req("UI-24")
@@ -45,7 +45,7 @@ def test_eighty_columns_show_the_most_important_cells() -> None:
 @pytest.mark.req("UI-01", "UI-24")
 def test_wider_screens_show_more_columns_by_importance() -> None:
     everything = [column.id for column in JOBS.screen if column.id != "clusters"]
-    assert ids(118) == [each for each in everything if each not in {"priority", "nodes", "placed_on"}]
+    assert ids(118) == [each for each in everything if each not in {"partitions", "priority", "nodes", "placed_on"}]
     assert ids(198) == everything
 
 
@@ -65,11 +65,22 @@ def test_sentences_grow_more_than_names(total: int) -> None:
 
 
 @pytest.mark.req("UI-01")
-@pytest.mark.parametrize(("total", "shown"), [(78, set()), (118, {"partitions"}), (130, SOMETIMES), (198, SOMETIMES)])
+@pytest.mark.parametrize(
+    ("total", "shown"), [(78, set()), (118, set()), (130, {"partitions"}), (138, SOMETIMES), (198, SOMETIMES)]
+)
 def test_queue_and_priority_leave_space_for_the_reason(total: int, shown: set[str]) -> None:
     widths = {column.id: width for column, width in laid_out_jobs(total, without=ONE_CLUSTER)}
     assert widths.keys() & SOMETIMES == shown
-    assert widths["why"] >= 21
+    assert widths["why"] >= 27
+
+
+@pytest.mark.req("UI-13")
+def test_reasons_take_the_width_of_columns_without_values() -> None:
+    nothing = OPTIONAL - {"card_milli"}
+    full, without = ({c.id: width for c, width in laid_out_jobs(78, without=each)} for each in (nothing, OPTIONAL))
+    assert "cards" in full
+    assert "cards" not in without
+    assert without["why"] > full["why"]
 
 
 def test_ids_are_as_wide_as_the_largest() -> None:
@@ -101,12 +112,12 @@ def test_an_ending_job_is_shown_as_ending() -> None:
 def test_time_limit_and_bar_are_below_their_titles() -> None:
     title = next(column.heading for column in JOBS.screen if column.id == "elapsed_seconds")
     running = text("elapsed_seconds", job_row(1))
-    assert running == " 2:00 ━━······ /  8:00"
+    assert running == " 2:00 ━···· /  8:00"
     endless = text("elapsed_seconds", job_row(1, time_limit_seconds=NO_LIMIT_SECONDS))
-    assert endless == " 2:00          /     –"
+    assert endless == " 2:00       /     –"
     waiting = text("elapsed_seconds", queued_row(1))
     ended = text("elapsed_seconds", failed_row(1))
-    assert {len(each) for each in (title, running, endless, waiting, ended)} == {22}
+    assert {len(each) for each in (title, running, endless, waiting, ended)} == {19}
     assert {each.index("/") for each in (title, running, endless, waiting, ended)} == {title.index("/")}
 
 
@@ -123,7 +134,7 @@ def test_why_is_a_short_clause() -> None:
 
 
 def test_a_held_container_shows_the_remaining_time() -> None:
-    assert text("why", failed_row(1)) == "exit 3 · held 3:59 more"
+    assert text("why", failed_row(1)) == "exit 3 · held 3:59"
 
 
 @pytest.mark.req("UI-01", "SC-12")
@@ -133,6 +144,15 @@ def test_a_start_that_is_predicted_is_marked_and_is_the_one_that_the_panel_shows
     assert text("started_at", queued_row(1, starts_by=reserved), likely) == "~13:00"
     assert text("started_at", queued_row(2, starts_by=reserved), likely) == "–"
     assert text("started_at", job_row(1, started_at=NOW), likely) == "12:00"
+
+
+@pytest.mark.req("SC-12")
+@pytest.mark.parametrize(("after", "shown"), [(HOUR, "~13:00-"), (3 * HOUR, "~13:00+"), (None, "~13:00+")])
+def test_a_start_whose_latest_moment_has_moved_is_marked(after: int | None, shown: str) -> None:
+    moved = None if after is None else Millis(NOW + after)
+    move = BoundMove(NOW, Millis(NOW + 2 * HOUR), moved, (CameAhead(JobId(9)),))
+    forecast = Forecast(likely_at=Millis(NOW + HOUR), moves=(move,))
+    assert text("started_at", queued_row(1), Context(now=NOW, zone=UTC, forecasts={JobId(1): forecast})) == shown
 
 
 @pytest.mark.req("UI-01", "SC-12")
@@ -173,5 +193,5 @@ def test_with_several_clusters_the_cluster_is_shown_and_the_reason_keeps_its_wid
     assert [column.id for column, _ in laid_out_jobs(78)] == ["name", "clusters", "state", "cards", "started_at", "why"]
     widths = {column.id: width for column, width in laid_out_jobs(118)}
     assert "elapsed_seconds" not in widths
-    assert widths["why"] >= 21
+    assert widths["why"] >= 27
     assert "elapsed_seconds" in {column.id for column, _ in laid_out_jobs(140)}
