@@ -33,6 +33,12 @@ class NodeRequests(NamedTuple):
     """The operations of the cluster, in order; a refusal skips the rest."""
     done: str
     """The sentence to show when they are done."""
+    back: NodeRequests | str
+    """The requests that undo them, or why nothing does."""
+    offer: str = ""
+    """What `back` does, in words that follow a key: `ends it`."""
+    drained: tuple[str, ...] = ()
+    """The nodes that they drain, which `back` returns to service."""
 
 
 def node_requests(noun: str, text: str, now: Millis) -> NodeRequests:
@@ -58,33 +64,35 @@ def reclaim_requests(text: str) -> NodeRequests:
     if args.cluster:
         raise UsageError("--cluster: this is about the cluster that is shown; :ctx opens another")
     done = f"reclaimed {', '.join(args.nodes)}: running jobs have {spoken(args.grace)} to end"
-    return NodeRequests(tuple(_call_of("drain_node", name, args.reason, args.grace) for name in args.nodes), done)
+    back = "A provider's reclaim cannot be taken back; :nodes resume returns the nodes to service."
+    return NodeRequests(tuple(_call_of("drain_node", name, args.reason, args.grace) for name in args.nodes), done, back)
 
 
 def _create(args: Namespace, now: Millis) -> NodeRequests:
     from cockpit.headless.verbs.reservations import wanted_reservation
 
     wanted = wanted_reservation(args, now)
-    return NodeRequests((lambda backend: backend.make_reservation(wanted),), f"reserved {wanted.name}")
+    back = NodeRequests((_call_of("end_reservation", wanted.name),), f"ended {wanted.name}", "")
+    return NodeRequests((lambda backend: backend.make_reservation(wanted),), f"reserved {wanted.name}", back, "ends it")
 
 
 def _end(args: Namespace, _now: Millis) -> NodeRequests:
-    return NodeRequests(
-        tuple(_call_of("end_reservation", name) for name in args.names), f"ended {', '.join(args.names)}"
-    )
+    operations = tuple(_call_of("end_reservation", name) for name in args.names)
+    back = "An ended reservation is made again by :reservations create."
+    return NodeRequests(operations, f"ended {', '.join(args.names)}", back)
 
 
 def _drain(args: Namespace, _now: Millis) -> NodeRequests:
     done = f"drained {', '.join(args.nodes)}: nothing more starts there"
     if args.within is not None:
         done += f", and what runs there has {spoken(args.within)} to go"
-    return NodeRequests(tuple(_call_of("drain_node", name, args.reason, args.within) for name in args.nodes), done)
+    operations = tuple(_call_of("drain_node", name, args.reason, args.within) for name in args.nodes)
+    return NodeRequests(operations, done, _resume(args, _now), "gives it back", drained=tuple(args.nodes))
 
 
 def _resume(args: Namespace, _now: Millis) -> NodeRequests:
-    return NodeRequests(
-        tuple(_call_of("resume_node", name) for name in args.nodes), f"gave back {', '.join(args.nodes)}"
-    )
+    operations = tuple(_call_of("resume_node", name) for name in args.nodes)
+    return NodeRequests(operations, f"gave back {', '.join(args.nodes)}", "A node is drained again with its reason.")
 
 
 def _call_of(operation: str, *arguments: str | int | None) -> NodeOperation:

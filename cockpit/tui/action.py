@@ -90,6 +90,8 @@ class ActionContext(NamedTuple):
     """Whether the user is an administrator of the cluster."""
     trying: bool = False
     """Whether the Priority view shows the order under other weights."""
+    no_undo: str = ""
+    """Why the last act cannot be undone; empty: it can."""
     several: bool = False
     """Whether the jobs of all clusters are shown in one table."""
     capabilities: Capabilities = Capabilities()
@@ -266,6 +268,11 @@ def needs_admin(context: ActionContext) -> str:
 def needs_trial(context: ActionContext) -> str:
     """Refuse where no weights are tried, and users who may not apply them."""
     return needs_admin(context) if context.trying else "You are not trying other weights."
+
+
+def needs_undoable(context: ActionContext) -> str:
+    """Refuse where the last act cannot be undone."""
+    return context.no_undo
 
 
 def needs_filter(context: ActionContext) -> str:

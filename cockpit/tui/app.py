@@ -36,6 +36,7 @@ from cockpit.tui.poller import Poller
 from cockpit.tui.screens.dialog import Confirm, Palette
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.selection import Selection
+from cockpit.tui.undo import LastAct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -86,6 +87,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         # With --show-commands a backend asks this before each command that changes something.
         backend.announce(self._may_run)
         self.boards = []
+        self.last_act = LastAct(self.notify, lambda: self.state.keys.get("undo", ""))
         self.painter = Painter()
         self.key_queue = KeyQueue(self, super().on_event)
         self.main_screen = MainScreen(self.state)

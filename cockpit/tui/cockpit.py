@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cockpit.tui.entry_line import EntryLine
     from cockpit.tui.parts import DispatcherPart, PollerPart, SelectionPart
     from cockpit.tui.tables import Tables
+    from cockpit.tui.undo import LastAct
 
 
 class MainView(Protocol):
@@ -58,6 +59,7 @@ class Cockpit(App[int]):
     selection: SelectionPart
     poller: PollerPart
     dispatcher: DispatcherPart
+    last_act: LastAct
     boards: list[Board]
     """TensorBoards that this application started; they end with it."""
     next_cluster = ""

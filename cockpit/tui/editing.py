@@ -17,6 +17,7 @@ from cockpit.model.ids import UserName, job_words
 from cockpit.model.job import Submitter
 from cockpit.model.names import free_name
 from cockpit.present.safe import safe
+from cockpit.tui.controllers.ways_back import of_edit, of_submission
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -68,11 +69,11 @@ async def write_session(app: Cockpit, spec: JobSpec) -> JobId | None:
 
     submitted: list[JobId] = []
 
-    async def submit(session: JobSpec) -> str:
+    async def submit(session: JobSpec) -> None:
         # The id has to reach the caller, who opens the terminal of the session once it runs.
         submitted.extend(await app.backend.submit([session]))
         app.poller.follow_to(submitted[0])
-        return f"submitted {submitted[0]}"
+        app.last_act.done(f"submitted {job_words(submitted[0])}", of_submission(app, submitted))
 
     values = spec_as_table(_named_freely(app, development(spec)))
     await _fill_in(app, f"A session like {safe(spec.name)}", values, submit)
@@ -103,9 +104,9 @@ async def write_again(app: Cockpit, detail: JobDetail) -> None:
 
     job = detail.job
 
-    async def save(spec: JobSpec) -> str:
+    async def save(spec: JobSpec) -> None:
         await app.backend.edit(job.id, spec)
-        return f"edited {job.shown_id}"
+        app.last_act.done(f"edited {job.shown_id}", of_edit(app, job.id, f"job {job.shown_id}", job.spec))
 
     await _fill_in(
         app,
@@ -116,11 +117,11 @@ async def write_again(app: Cockpit, detail: JobDetail) -> None:
     )
 
 
-def _submitting(app: Cockpit) -> Callable[[JobSpec], Awaitable[str]]:
-    async def submit(spec: JobSpec) -> str:
+def _submitting(app: Cockpit) -> Callable[[JobSpec], Awaitable[None]]:
+    async def submit(spec: JobSpec) -> None:
         (job,) = await app.backend.submit([spec])
         app.poller.follow_to(job)
-        return submitted_words(spec, job)
+        app.last_act.done(submitted_words(spec, job), of_submission(app, [job]))
 
     return submit
 
@@ -139,7 +140,7 @@ async def _fill_in(
     app: Cockpit,
     heading: str,
     values: Mapping[str, object],
-    accept: Callable[[JobSpec], Awaitable[str]],
+    accept: Callable[[JobSpec], Awaitable[None]],
     imported: ConvertedJob | None = None,
     read: ReadJobs | None = None,
 ) -> None:

@@ -79,7 +79,7 @@ async def test_the_cursor_stays_on_its_card_when_the_job_ends() -> None:
 async def test_a_filter_keeps_the_nodes_of_what_matches_and_colours_turn() -> None:
     async with the_cards() as lab:
         await lab.cockpit.press("/").type("model:A30 user:bob").press("Enter").misses("n01").sees("m01")
-        await lab.cockpit.press("escape").sees("n01", "by job").press("u").sees("by user")
+        await lab.cockpit.press("escape").sees("n01", "by job").press("o").sees("by user")
         await lab.cockpit.press("/").type("user:nobody").press("Enter").sees("No card matches")
 
 

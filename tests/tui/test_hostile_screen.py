@@ -76,7 +76,7 @@ VIEWS = {
     "a job's page, every tab": ("\r", *("]", "\x04") * 8, "/", "a", "\r", ">", "\x1b", "t", "w", "\x1b"),
     "another's logs, folded and on": ("j", "l", "g", "w", "\x04", "w", "G", "o", "p", "\x1b"),
     "the nodes": ("2", "G", "\x15", "g", "jjj", "\r", "\x04", "\r", "/", "\x1b"),
-    "the cards": ("3", "G", "g", "\x1b[C", "\x1b[C", "u", "\r", "\x1b", "/", "\x1b"),
+    "the cards": ("3", "G", "g", "\x1b[C", "\x1b[C", "o", "\r", "\x1b", "/", "\x1b"),
     "the accounts and the QOS": ("4", "G", "g", "jj", "\r", "\x1b", "/", "\x1b"),
     "the order and what it is made of": ("5", "G", "g", "j", "\r", "\x1b", "/", "\x1b"),
     "the catalogue": ("7", "G", "g", "j", "\r", "\x1b", "/", "\x1b"),

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from cockpit.tui.action import Action, Group, of_one_cluster, only_in_demo, only_outside_demo
-from cockpit.tui.actions.jobs import HELD_CONTAINERS, JOB_CHANGES
+from cockpit.tui.actions.jobs import HELD_CONTAINERS, JOB_CHANGES, UNDO
 from cockpit.tui.actions.looks import SORTING, VIEWING
 from cockpit.tui.actions.views import ACCOUNT_TREE, CARD_HOURS, CATALOGUE_ENTRIES, PRIORITIES, SERVICE
 from cockpit.tui.controllers import anywhere
@@ -77,6 +77,7 @@ ACTIONS: Final = (
         in_row=True,
     ),
     *JOB_CHANGES,
+    UNDO,
     *ACCOUNT_TREE,
     *CARD_HOURS,
     *CATALOGUE_ENTRIES,

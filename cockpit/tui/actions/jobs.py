@@ -26,11 +26,12 @@ from cockpit.tui.action import (
     needs_session,
     needs_started,
     needs_time,
+    needs_undoable,
     needs_unfinished,
     of_one_cluster,
     on,
 )
-from cockpit.tui.controllers import directives, jobs
+from cockpit.tui.controllers import directives, jobs, shells
 from cockpit.tui.views.all import CATALOGUE
 from cockpit.tui.views.clusters import CLUSTERS
 from cockpit.tui.views.jobs import JOBS
@@ -146,7 +147,13 @@ JOB_CHANGES: Final = (
         needs=Ability.UPDATE,
     ),
     _change(
-        "shell", ("s",), "Open a shell in the container", jobs.shell, why_not=needs_container, in_row=True, needs=SHELL
+        "shell",
+        ("s",),
+        "Open a shell in the container",
+        shells.shell,
+        why_not=needs_container,
+        in_row=True,
+        needs=SHELL,
     ),
     _change(
         "debug",
@@ -157,9 +164,9 @@ JOB_CHANGES: Final = (
         needs=Ability.DEBUG_IMAGE,
     ),
     # On Slurm a job of any state may have left files on its nodes; `shell` needs a running or held container.
-    _change("open_shell", (), "Open a shell in remaining files (Slurm)", jobs.shell, why_not=needs_job, needs=SHELL),
-    _change("attach", ("a",), "Open the terminal of a session", jobs.shell, why_not=needs_session, needs=SHELL),
-    _change("develop", ("d",), "Make a session of a job, or the reverse", jobs.develop, why_not=needs_job),
+    _change("open_shell", (), "Open a shell in remaining files (Slurm)", shells.shell, why_not=needs_job, needs=SHELL),
+    _change("attach", ("a",), "Open the terminal of a session", shells.shell, why_not=needs_session, needs=SHELL),
+    _change("develop", ("d",), "Make a session of a job, or the reverse", shells.develop, why_not=needs_job),
     # Not a change: it reads the output of jobs on this machine, and is allowed in read-only mode too.
     Action(
         "tensorboard",
@@ -195,6 +202,15 @@ JOB_CHANGES: Final = (
         danger=True,
         needs="delete",
     ),
+)
+
+UNDO: Final = _change(
+    "undo",
+    ("u",),
+    "Undo your last change",
+    lambda app: app.last_act.undo(),
+    views=ANYWHERE,
+    why_not=needs_undoable,
 )
 
 HELD_CONTAINERS: Final = (

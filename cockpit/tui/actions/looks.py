@@ -222,7 +222,7 @@ VIEWING: Final = (
     ),
     _look(
         "colours",
-        ("u",),
+        ("o",),
         "Colour the cards by user, or by job",
         lambda app: app.main_screen.arrangement.toggle_colours(),
         views=on(CARDS),

@@ -118,7 +118,7 @@ async def _change(app: Cockpit, request: AccountRequest) -> None:
     if request.removes and not await app.push_screen_wait(Confirm(*question(request.change))):
         return
     await app.backend.change_accounts(request.change)
-    app.notify(request.done)
+    app.last_act.done(request.done, "A change of accounts is taken back by the opposite change.")
 
 
 def _in_account(app: Cockpit, option: str = "account") -> str:

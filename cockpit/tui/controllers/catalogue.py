@@ -10,6 +10,7 @@ from cockpit.headless.catalogue_words import ADD, NOUN, SET, Place, done_sentenc
 from cockpit.model.catalogue import CatalogueShown, EntryChange
 from cockpit.present.safe import safe
 from cockpit.tui.screens.dialog import Confirm
+from cockpit.tui.undo import WayBack
 
 if TYPE_CHECKING:
     from cockpit.tui.cockpit import Cockpit
@@ -55,4 +56,10 @@ async def _change(app: Cockpit, wanted: EntryChange) -> None:
         if not await app.push_screen_wait(Confirm(question, CONSEQUENCE)):
             return
     await app.backend.change_catalogue([wanted])
-    app.notify(done_sentence(wanted))
+
+    async def restore() -> str:
+        back = EntryChange(wanted.after, wanted.before)
+        await app.backend.change_catalogue([back])
+        return done_sentence(back)
+
+    app.last_act.done(done_sentence(wanted), WayBack("restores it" if removed is not None else "removes it", restore))

@@ -14,7 +14,7 @@ from cockpit.model.ids import job_words
 from cockpit.model.refusal import Refusal
 from cockpit.present.safe import safe
 from cockpit.present.task_spreading import fetched_remedies, refusal_lines
-from cockpit.tui.controllers.jobs import named, task_of
+from cockpit.tui.controllers.chosen import named, task_of
 from cockpit.tui.screens.pick import Choice, pick
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ async def send_signal(app: Cockpit, name: str) -> None:
     rows = app.selection.chosen_rows()
     for row in rows:
         await app.backend.direct(SendSignal(row.id, name, task=task_of(row)))
-    app.notify(f"sent {safe(name)} to {named(rows)}")
+    app.last_act.done(f"sent {safe(name)} to {named(rows)}", "A signal cannot be taken back.")
 
 
 async def move_to_top(app: Cockpit) -> None:
     """Move the chosen jobs before all other jobs of their owner."""
     rows = app.selection.chosen_rows()
     await app.backend.direct(MoveToTop(tuple(job_words(row.id) for row in rows)))
-    app.notify(f"moved {named(rows)} to the top")
+    app.last_act.done(f"moved {named(rows)} to the top", "Slurm does not keep the order that there was before.")
 
 
 async def update(app: Cockpit, text: str) -> None:
@@ -74,12 +74,13 @@ async def update(app: Cockpit, text: str) -> None:
     rows = app.selection.chosen_rows()
     for row in rows:
         await app.backend.direct(UpdateJob(row.id, {name: value for name, _, value in pairs}, task_of(row)))
-    app.notify(f"changed {', '.join(safe(name) for name, *_ in pairs)} of {named(rows)}")
+    done = f"changed {', '.join(safe(name) for name, *_ in pairs)} of {named(rows)}"
+    app.last_act.done(done, "Fields that :update changed are set to other values by :update.")
 
 
 async def debug(app: Cockpit, image: str) -> None:
     """Open a shell in a container of this image beside a container of the chosen job."""
-    from cockpit.tui.controllers.jobs import enter
+    from cockpit.tui.controllers.shells import enter
 
     (row, *_) = app.selection.chosen_rows()
     await enter(app, await app.backend.job(row.id), image=image.strip())
@@ -96,6 +97,7 @@ async def submit_file(app: Cockpit, typed: str) -> None:
     4. Put the cursor on the first job, and say where the output goes.
     """
     from cockpit.formats.foreign.exchange import Form, taken_over
+    from cockpit.tui.controllers.ways_back import of_submission
     from cockpit.tui.editing import submitted_words
     from cockpit.tui.job_files import submission_from_here
 
@@ -127,7 +129,8 @@ async def submit_file(app: Cockpit, typed: str) -> None:
     submitted = [job for job in done if job is not None]
     if submitted:
         app.poller.follow_to(submitted[0])
-    app.notify(words[0] if len(words) == 1 else f"submitted {', '.join(map(job_words, submitted))}")
+        done_words = words[0] if len(words) == 1 else f"submitted {', '.join(map(job_words, submitted))}"
+        app.last_act.done(done_words, of_submission(app, submitted))
 
 
 async def _submit(app: Cockpit, specs: Sequence[JobSpec]) -> Sequence[JobId]:

@@ -7,39 +7,39 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cockpit.config.boards import board_name, board_of, runs_of
-from cockpit.formats.typed_values import WORKERS_EXPECTED, limit_text, read_limit, read_workers
-from cockpit.model.asking import ShellRequest, WantedLimit
+from cockpit.formats.typed_values import WORKERS_EXPECTED, limit_text, priority_text, read_limit, read_workers
+from cockpit.model.asking import WantedLimit
 from cockpit.model.capabilities import Ability
 from cockpit.model.ids import JobRef, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.reasons import Held
-from cockpit.model.spec import JobKind, PriorityWord
-from cockpit.present.entering import KILLED, WAS_KILLED, container_words, entry_lines
-from cockpit.present.folding import id_text, task_count
-from cockpit.present.job.sessions import waiting_words
+from cockpit.model.spec import PriorityWord
 from cockpit.present.outlook import until
 from cockpit.present.outlook import what_if as words
 from cockpit.present.safe import safe
 from cockpit.present.tables.block_list import lasting_blocks
 from cockpit.present.units import counted, duration
 from cockpit.tui import editing
+from cockpit.tui.controllers import ways_back
+from cockpit.tui.controllers.chosen import named, task_of
 from cockpit.tui.screens.dialog import Confirm
 from cockpit.tui.screens.pick import Choice, pick
+from cockpit.tui.undo import WayBack
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from cockpit.model.asking import WantedPriority
-    from cockpit.model.ids import JobId
-    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.spec import JobSpec
     from cockpit.tui.cockpit import Cockpit
 
 
+Act = Callable[["JobRow"], Awaitable[None]]
 EXTEND_SECONDS = 2 * 3600
 ADDRESS_SECONDS = 30.0
 """Seconds for which the toast with the address is shown: copying an address takes longer than reading a sentence."""
@@ -52,11 +52,16 @@ _URGENCY = {
     PriorityWord.URGENT: "limited in number per user and project",
     PriorityWord.VERY_URGENT: "only administrators may set it",
 }
-LEAVING = "exit or Ctrl-D returns to the cockpit."
-SESSION_CONTINUES = (
-    "exit or Ctrl-D returns to the cockpit; "
-    "the session continues, idle or not, until it is stopped or reaches its time limit."
-)
+
+
+class Turn(NamedTuple):
+    """One of the two directions of an act that its own reverse undoes."""
+
+    act: Callable[..., Awaitable[Any]]
+    past: str
+    """What it has done, as in `held job 7`."""
+    verb: str
+    """What it does, as in `holds it`."""
 
 
 async def clone_job(app: Cockpit) -> None:
@@ -100,37 +105,45 @@ async def what_if(app: Cockpit) -> None:
     starts = until(chosen.forecast, context)
     consequence = f"It runs {words(chosen)} and starts {starts}; it keeps its id and its place."
     if await app.push_screen_wait(Confirm(question, consequence)):
+        before = (await app.backend.job(row.id)).job.spec
         await app.backend.edit(row.id, chosen.spec)
-        app.notify(f"changed {named([row])}")
+        app.last_act.done(f"changed {named([row])}", ways_back.of_edit(app, row.id, named([row]), before))
 
 
 async def cancel(app: Cockpit) -> None:
     """Ask, then cancel the chosen jobs."""
-    await _confirmed(app, "Stop", "The processes get SIGTERM, and SIGKILL after the grace period.", app.backend.cancel)
+    rows = app.selection.chosen_rows()
+    if await _confirmed(app, rows, "Stop", "The processes get SIGTERM, and SIGKILL after the grace period."):
+        way = await ways_back.of_cancel(app, rows)
+        await _each(app, rows, _by_task(app.backend.cancel), lambda done: (f"stopped {named(done)}", way))
 
 
 async def delete(app: Cockpit) -> None:
     """Ask, then delete the chosen jobs, which have ended, from the lists."""
-    await _confirmed(
-        app, "Delete", "Its logs and held containers are removed; its accounting stays.", app.backend.delete
-    )
+    rows = app.selection.chosen_rows()
+    if await _confirmed(app, rows, "Delete", "Its logs and held containers are removed; its accounting stays."):
+        act = _by_task(app.backend.delete)
+        await _each(app, rows, act, lambda done: (f"deleted {named(done)}", ways_back.NO_DELETED))
 
 
 async def end_hold(app: Cockpit) -> None:
     """Ask, then end the holds of the chosen jobs, which removes their containers."""
-    await _confirmed(
-        app,
-        "End the hold of",
-        "The container is removed; output and logs stay.",
-        lambda job, task: app.backend.end_hold(job),  # noqa: ARG005 - the id is the task's own
-    )
+    rows = app.selection.chosen_rows()
+    if await _confirmed(app, rows, "End the hold of", "The container is removed; output and logs stay."):
+        words = "ended the hold of"
+        # The id is the task's own.
+        act: Act = lambda row: app.backend.end_hold(row.id)  # noqa: E731
+        await _each(app, rows, act, lambda done: (f"{words} {named(done)}", ways_back.NO_CONTAINER))
 
 
 async def extend_hold(app: Cockpit) -> None:
     """Extend the holds of the chosen jobs by two hours."""
-    for row in app.selection.chosen_rows():
+
+    async def extend(row: JobRow) -> None:
         await app.backend.extend_hold(row.id, seconds=EXTEND_SECONDS)
-    app.notify("hold extended by two hours")
+
+    rows = app.selection.chosen_rows()
+    await _each(app, rows, extend, lambda _: ("hold extended by two hours", ways_back.NO_SHORTER_HOLD))
 
 
 async def unblock(app: Cockpit) -> None:
@@ -144,27 +157,63 @@ async def unblock(app: Cockpit) -> None:
     picked = await pick(app, f"Block list of {named([row])}", choices, verb="takes it off")
     if picked is not None:
         await app.backend.unblock(row.id, NodeName(picked.id))
-        app.notify(f"{named([row])} may have workers on {safe(picked.id)} again")
+        done = f"{named([row])} may have workers on {safe(picked.id)} again"
+        app.last_act.done(done, ways_back.NO_UNBLOCK)
 
 
 async def hold_or_release(app: Cockpit) -> None:
     """Hold those of the chosen jobs that are not held, and release the others."""
-    for row in app.selection.chosen_rows():
-        held = isinstance(row.reason, Held)
-        act = app.backend.release if held else app.backend.hold
-        await act(row.id, task=task_of(row))
+    await _switch(
+        app,
+        lambda row: isinstance(row.reason, Held),
+        on=Turn(app.backend.hold, "held", "holds"),
+        off=Turn(app.backend.release, "released", "releases"),
+    )
 
 
 async def suspend_or_resume(app: Cockpit) -> None:
     """Suspend those of the chosen jobs that run, and resume the others."""
-    for row in app.selection.chosen_rows():
-        act = app.backend.resume if row.state is JobState.SUSPENDED else app.backend.suspend
-        await act(row.id, task=task_of(row))
+    await _switch(
+        app,
+        lambda row: row.state is JobState.SUSPENDED,
+        on=Turn(app.backend.suspend, "suspended", "suspends"),
+        off=Turn(app.backend.resume, "resumed", "resumes"),
+    )
+
+
+async def _switch(app: Cockpit, is_on: Callable[[JobRow], bool], on: Turn, off: Turn) -> None:
+    """Turn each of the chosen jobs off that is on, and each other one on; the way back is the reverse."""
+    turns = {row.id: (off, on) if is_on(row) else (on, off) for row in app.selection.chosen_rows()}
+
+    async def act(row: JobRow) -> None:
+        await turns[row.id][0].act(row.id, task=task_of(row))
+
+    async def reverse(row: JobRow) -> None:
+        await turns[row.id][1].act(row.id, task=task_of(row))
+
+    def words(done: Sequence[JobRow], place: int) -> str:
+        by_turn = {turn: [row for row in done if turns[row.id][place] is turn] for turn in (on, off)}
+        return " and ".join(f"{turn.past} {named(rows)}" for turn, rows in by_turn.items() if rows)
+
+    def way(done: Sequence[JobRow]) -> WayBack:
+        async def go_back() -> str:
+            for row in done:
+                await reverse(row)
+            return words(done, 1)
+
+        reverses = {turns[row.id][1] for row in done}
+        them = "it" if len(done) == 1 else "them"
+        return WayBack(f"{reverses.pop().verb} {them}" if len(reverses) == 1 else "undoes that", go_back)
+
+    await _each(app, app.selection.chosen_rows(), act, lambda done: (words(done, 0), way(done)))
 
 
 async def requeue(app: Cockpit) -> None:
     """Ask, then requeue the chosen jobs."""
-    await _confirmed(app, "Requeue", "What it did so far is lost, unless it saved it.", app.backend.requeue)
+    rows = app.selection.chosen_rows()
+    if await _confirmed(app, rows, "Requeue", "What it did so far is lost, unless it saved it."):
+        act = _by_task(app.backend.requeue)
+        await _each(app, rows, act, lambda done: (f"requeued {named(done)}", ways_back.NO_UNREQUEUE))
 
 
 async def set_priority(app: Cockpit) -> None:
@@ -178,9 +227,18 @@ async def set_priority(app: Cockpit) -> None:
 
 async def prioritise(app: Cockpit, rows: Sequence[JobRow], wanted: WantedPriority) -> None:
     """Set the priority of all these jobs."""
-    for row in rows:
+    before = await ways_back.details_of(app, rows)
+
+    async def act(row: JobRow) -> None:
         await app.backend.set_priority(row.id, wanted, task=task_of(row))
-    app.notify(f"priority {wanted} for {named(rows)}")
+
+    text = priority_text(wanted)
+    await _each(
+        app,
+        rows,
+        act,
+        lambda done: (f"priority {text} for {named(done)}", ways_back.of_priority(app, done, before, wanted)),
+    )
 
 
 async def choose_limit(app: Cockpit) -> None:
@@ -201,9 +259,12 @@ async def choose_limit(app: Cockpit) -> None:
 
 async def set_limit(app: Cockpit, rows: Sequence[JobRow], wanted: WantedLimit) -> None:
     """Set or change the time limit of all these jobs."""
-    for row in rows:
+
+    async def act(row: JobRow) -> None:
         await app.backend.set_time_limit(row.id, wanted, task=task_of(row))
-    app.notify(f"time limit {limit_text(wanted)} for {named(rows)}")
+
+    text = limit_text(wanted)
+    await _each(app, rows, act, lambda done: (f"time limit {text} for {named(done)}", ways_back.of_limit(app, done)))
 
 
 def _resulting_limit(rows: Sequence[JobRow], text: str) -> str:
@@ -223,7 +284,8 @@ async def scale(app: Cockpit, text: str) -> None:
     spec = (await app.backend.job(row.id, task=task_of(row))).job.spec
     if spec.elastic is not None:
         await app.backend.edit(row.id, wanted.of(spec))
-        app.notify(f"{counted(wanted.count_of(spec.elastic), 'worker')} for {named([row])}")
+        count = counted(wanted.count_of(spec.elastic), "worker")
+        app.last_act.done(f"{count} for {named([row])}", ways_back.of_edit(app, row.id, named([row]), spec))
 
 
 async def tensorboard(app: Cockpit) -> None:
@@ -246,121 +308,39 @@ async def tensorboard(app: Cockpit) -> None:
     app.notify(f"TensorBoard of {whose} is at {address}\nIt ends with this cockpit.", timeout=ADDRESS_SECONDS)
 
 
-async def shell(app: Cockpit) -> None:
-    """Open a shell in a container of the job; if the job has several, the user chooses one first."""
-    app.check_terminal()
-    (row, *_) = app.selection.chosen_rows()
-    await enter(app, await app.backend.job(row.id))
+async def _confirmed(app: Cockpit, rows: Sequence[JobRow], verb: str, consequence: str) -> bool:
+    """Ask whether to do this with these jobs.
 
-
-async def enter(app: Cockpit, detail: JobDetail, *, image: str = "") -> None:
-    """Give the terminal to a shell in a container of this job until the shell ends. `image`: in a container of this
-    image beside that one; empty: in the container itself.
-
-    Raises `CockpitError` where the application has no terminal.
+    Where the cluster runs commands, each is shown before it runs with a question of its own, so that this does not ask
+    a second time.
     """
-    from cockpit.headless.terminal import relay_terminal
-
-    app.check_terminal()
-    row = detail.row
-    rank = await _which_replica(app, detail)
-    if rank is None:
-        return
-    size, term = app.size, os.environ.get("TERM", "xterm-256color")
-    request = ShellRequest(
-        job=row.id, rank=rank, terminal=True, rows=size.height, columns=size.width, term=term, image=image
-    )
-    session = await app.backend.open_shell(request)
-    notice = "\n".join(entry_lines(detail, rank, session.notice, app.state.context()))
-    # The event loop waits while the shell has the terminal: nothing may be drawn, and no key be read by both.
-    with app.suspend():
-        print(f"{notice}\n{SESSION_CONTINUES if row.kind is JobKind.INTERACTIVE else LEAVING}")  # noqa: T201 - the screen is the shell's now
-        code = relay_terminal(session, 0, 1)
-        if code == KILLED:
-            print(f"\n{WAS_KILLED}")  # noqa: T201 - as above
-    app.refresh()
-    # Once more as a toast: what was printed is overwritten by the screen in the same moment.
-    if code == KILLED:
-        app.notify(WAS_KILLED, severity="warning")
-
-
-async def _which_replica(app: Cockpit, detail: JobDetail) -> int | None:
-    """Return the rank of the only replica, or of the one that the user chooses; None: the user chose none.
-
-    Failed replicas come first in the list.
-    """
-    attempt = detail.job.attempt
-    if attempt is None or len(attempt.replicas) < 2:
-        return 0
-    context = app.state.context()
-    failed_first = sorted(attempt.replicas, key=lambda each: (each.exit is None or each.exit.ok, each.rank))
-    choices = []
-    for each in failed_first:
-        _, which, *how = container_words(detail, each.rank, context)
-        choices.append(Choice(str(each.rank), which, " · ".join(how)))
-    title = f"{named([detail.row])}: which container"
-    picked = await pick(app, title, choices, verb="opens a shell in it")
-    return None if picked is None else int(picked.id)
-
-
-async def _confirmed(app: Cockpit, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
-    """Ask, then call `act` for each chosen job, with its id and, by keyword, its task in an array.
-
-    The id alone would not do: the id of an array's first task is that of the array, too. Where the cluster runs
-    commands, each is shown before it runs with a question of its own, so that this does not ask a second time.
-    """
-    rows = app.selection.chosen_rows()
     shows_commands = app.backend.capabilities_for(row.id for row in rows).has(Ability.COMMANDS)
-    if shows_commands or await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence)):
-        for row in rows:
-            await act(row.id, task=task_of(row))
+    return shows_commands or await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence))
 
 
-def named(rows: Sequence[JobRow]) -> str:
-    """Return the jobs in words: `job 7 bert`, or `3 jobs`."""
-    count = sum(map(task_count, rows))
-    return f"job {id_text(rows[0])} {rows[0].name}" if count == 1 else counted(count, "job")
+def _by_task(operation: Callable[..., Awaitable[None]]) -> Act:
+    """Return the act that calls this operation with a job's id and, by keyword, its task in an array.
 
-
-def task_of(row: JobRow) -> int | None:
-    """Return the row's index in its array, without which the id of the first task would mean the whole array.
-
-    None: the job is no task, or the row stands for several waiting tasks, whose id means just those.
+    The id alone would not do: the id of an array's first task is that of the array, too.
     """
-    return None if row.array is None or row.tasks else row.array.index
+    return lambda row: operation(row.id, task=task_of(row))
 
 
-LOOKS, LOOK_SECONDS = 25, 0.2
-"""The number of checks of a new session, and the seconds between two; one that starts later is opened with a key
-instead."""
+async def _each(
+    app: Cockpit,
+    rows: Sequence[JobRow],
+    act: Act,
+    words: Callable[[Sequence[JobRow]], tuple[str, WayBack | str]],
+) -> None:
+    """Do this with each job in turn. `words` returns the sentence about those that it was done with, and the way back.
 
-
-async def develop(app: Cockpit) -> None:
-    """Open the form of a session like the job, and its terminal once it runs; for a session, the form of a training."""
-    from cockpit.tui.editing import write_session, write_training
-
-    (row, *_) = app.selection.chosen_rows()
-    spec = (await app.backend.job(row.id, task=task_of(row))).job.spec
-    if spec.kind is JobKind.INTERACTIVE:
-        await write_training(app, spec)
-    elif (job := await write_session(app, spec)) is not None:
-        await _enter_once_it_runs(app, job)
-
-
-async def _enter_once_it_runs(app: Cockpit, job: JobId) -> None:
-    detail = await _begun(app, job)
-    if detail.row.state is JobState.RUNNING and not detail.job.spec.command:
-        await enter(app, detail)
-    else:
-        app.notify(waiting_words(detail, app.state.context(), app.state.panel_context(0).keys.get("attach", "")))
-
-
-async def _begun(app: Cockpit, job: JobId) -> JobDetail:
-    """Return the job once it runs or has ended, else after the last check."""
-    detail = await app.backend.job(job)
-    for _ in range(LOOKS):
-        if detail.row.state is JobState.RUNNING or detail.row.ended_at is not None:
-            break
-        await asyncio.sleep(LOOK_SECONDS)
-        detail = await app.backend.job(job)
-    return detail
+    A refusal skips the rest; what was done before it can be undone.
+    """
+    done: list[JobRow] = []
+    try:
+        for row in rows:
+            await act(row)
+            done.append(row)
+    finally:
+        if done:
+            app.last_act.done(*words(done))

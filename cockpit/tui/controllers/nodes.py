@@ -9,17 +9,20 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from cockpit.headless.node_words import NODES, RESERVATIONS, NodeRequests, node_requests, reclaim_requests
+from cockpit.model.ids import NodeName
 from cockpit.model.node import NodeState
 from cockpit.present.safe import safe
 from cockpit.present.tables.reservations import end_question, reservation_line
 from cockpit.present.tables.staged import copy_line, removal_question
 from cockpit.tui.screens.dialog import Confirm
 from cockpit.tui.screens.pick import Choice, pick
+from cockpit.tui.undo import WayBack
 from cockpit.tui.views.all import NODES as NODE_VIEW
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cockpit.model.cluster import Reservation
     from cockpit.model.view import NodeRow
     from cockpit.tui.cockpit import Cockpit
 
@@ -43,7 +46,17 @@ async def reservations(app: Cockpit) -> None:
         app.main_screen.entry_line.filter(f"name:{','.join(map(str, by_name[picked.id].nodes))}")
     elif await app.push_screen_wait(Confirm(*end_question(by_name[picked.id]))):
         await app.backend.end_reservation(picked.id)
-        app.notify(f"ended {picked.id}")
+        app.last_act.done(f"ended {safe(picked.id)}", _of_ended(app, by_name[picked.id]))
+
+
+def _of_ended(app: Cockpit, reservation: Reservation) -> WayBack:
+    """Return the way back from ending this reservation."""
+
+    async def make() -> str:
+        await app.backend.make_reservation(reservation)
+        return f"reserved {safe(reservation.name)} again"
+
+    return WayBack("makes it again", make)
 
 
 async def staged(app: Cockpit) -> None:
@@ -62,7 +75,8 @@ async def staged(app: Cockpit) -> None:
     copy = by_key[picked.id]
     if await app.push_screen_wait(Confirm(*removal_question(copy))):
         await app.backend.unstage(copy.key)
-        app.notify(f"removed the copy of {safe(copy.source)}")
+        done = f"removed the copy of {safe(copy.source)}"
+        app.last_act.done(done, "A removed copy is staged again by the next job that needs it.")
 
 
 def reserve(app: Cockpit) -> None:
@@ -107,6 +121,27 @@ def words_of(noun: str) -> Callable[[Cockpit, str], None]:
 
 
 async def _change(app: Cockpit, request: NodeRequests) -> None:
+    way = await way_back(app, request)
     for operation in request.operations:
         await operation(app.backend)
-    app.notify(request.done)
+    app.last_act.done(request.done, way)
+
+
+async def way_back(app: Cockpit, request: NodeRequests) -> WayBack | str:
+    """Return the way back from these requests, before they are made."""
+    if request.drained:
+        states = {row.node.name: row.node.state for row in await app.backend.nodes()}
+        for name in request.drained:
+            # To resume it would end what another administrator began.
+            if states.get(NodeName(name)) is not NodeState.UP:
+                return f"{safe(name)} was not in service before either; :nodes resume gives it back."
+    back = request.back
+    if isinstance(back, str):
+        return back
+
+    async def go() -> str:
+        for operation in back.operations:
+            await operation(app.backend)
+        return back.done
+
+    return WayBack(request.offer, go)

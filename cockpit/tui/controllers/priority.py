@@ -34,6 +34,7 @@ async def apply_weights(app: Cockpit) -> None:
         done = await app.backend.set_weights(tried)
         app.poller.try_weights(None)
         app.notify(weights_set(done), severity="warning" if done.trouble else "information")
+        app.last_act.remember("Weights in force are changed back by trying the former ones and applying them.")
 
 
 def choose_factor(app: Cockpit, step: int) -> None:

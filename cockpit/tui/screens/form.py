@@ -94,7 +94,7 @@ class FormScreen(Dialog[None]):
         self,
         heading: str,
         values: Mapping[str, object],
-        accept: Callable[[JobSpec], Awaitable[str]],
+        accept: Callable[[JobSpec], Awaitable[None]],
         edit: Callable[[Mapping[str, object]], ConvertedJob | None],
         submitter: Submitter,
         imported: ConvertedJob | None,
@@ -206,7 +206,7 @@ class FormScreen(Dialog[None]):
             self._focus_first_error()
             return
         try:
-            notice = await self._accept(spec)
+            await self._accept(spec)
         except RequestRefused as no:
             # The form stays open with all that was typed.
             self.refuse(no, spec)
@@ -214,7 +214,6 @@ class FormScreen(Dialog[None]):
         except CockpitError as error:
             self.app.notify(str(error), severity="error")
         else:
-            self.app.notify(notice)
             self.dismiss()
 
     def _focus_first_error(self) -> None:
