@@ -13,12 +13,17 @@ from cockpit.model.ids import JobId, NodeName
 from cockpit.model.spec import NodeSpec
 from cockpit.model.view import SliceUse
 from cockpit.present.columns import Context
+from cockpit.tui.picture import _painted
 from cockpit.tui.rows.cards import CardRows
+from cockpit.tui.views.cards import CardMap
+from cockpit.tui.widgets.table import CURSOR_SIGN
 from tests.doubles.samples import NOW, node_row
 from tests.tui.lab import GIB, Lab, a_lab, job
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from rich.segment import Segment
 
 FIXTURE = str(Path(__file__).with_name("cards.toml"))
 
@@ -57,6 +62,37 @@ async def test_the_slice_under_the_cursor_shows_its_usage_and_opens_its_job() ->
         await lab.cockpit.press("right", "right").sees("n01 3(1):note", "alice  500/1000 of card 3")
         await lab.cockpit.press("right").sees("n01 3(2):lab", "bob  250/1000 of card 3")
         await lab.cockpit.press("Enter").sees("Replicas", "lab").press("escape").sees("n01 3(2):lab")
+
+
+def cursor_row(lab: Lab) -> list[Segment]:
+    """The row under the cursor as it is painted, with its colours."""
+    return next(list(strip) for strip in _painted(lab.cockpit.app) if strip.text.startswith(CURSOR_SIGN))
+
+
+@pytest.mark.req("UI-05")
+async def test_the_highlight_follows_the_picked_card_at_once() -> None:
+    async with the_cards() as lab:
+        await lab.cockpit.stands_on("n01").sees("n01 1:train")
+        table = lab.cockpit.app.query_one(CardMap)
+        first = cursor_row(lab)
+        # Without a step of the cockpit, which would bring everything up to date a moment later.
+        table.action_pick(1)
+        second = cursor_row(lab)
+        assert "".join(each.text for each in second) == "".join(each.text for each in first)
+        assert second != first
+        table.action_pick(-1)
+        assert cursor_row(lab) == first
+
+
+@pytest.mark.req("UI-05")
+async def test_a_click_picks_the_card_under_the_mouse_and_moves_the_cursor_to_its_row() -> None:
+    async with the_cards() as lab:
+        await lab.cockpit.stands_on("n01")
+        column = next(line.index("mig-b") for line in (await lab.cockpit).splitlines() if "mig-b" in line)
+        await lab.cockpit.player._pilot.click(CardMap, offset=(column, 1))
+        await lab.cockpit.stands_on("m01").sees("m01 1(2):mig-b")
+        await lab.cockpit.player._pilot.click(CardMap, offset=(column, 1))
+        await lab.cockpit.sees("Replicas", "mig-b")
 
 
 @pytest.mark.req("UI-05")

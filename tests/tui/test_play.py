@@ -14,6 +14,7 @@ from cockpit.backends.demo.backend import DemoBackend
 from cockpit.cli import main
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.play_script import Screenshot, read_script
+from cockpit.tui.play import _rest
 from tests.tui.lab import FIXTURE, the_lab
 
 if TYPE_CHECKING:
@@ -124,3 +125,17 @@ async def test_a_wait_lasts_until_the_answer_to_what_was_asked_meanwhile(monkeyp
     monkeypatch.setattr(DemoBackend, "starts", slow)
     async with the_lab() as lab:
         assert await lab.cockpit.player.until(shows_a_start, 0.1)
+
+
+async def test_a_step_is_over_only_when_nothing_is_due_any_more() -> None:
+    loop, turns = asyncio.get_running_loop(), 0
+
+    def again() -> None:
+        nonlocal turns
+        turns += 1
+        if turns < 50:
+            loop.call_soon(again)
+
+    loop.call_soon(again)
+    await _rest()
+    assert turns == 50
