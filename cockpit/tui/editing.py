@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.headless.editor import clone_spec, in_editor, with_errors, without_errors
+from cockpit.model.capabilities import Ability
 from cockpit.model.ids import UserName, job_words
 from cockpit.model.job import Submitter
 from cockpit.model.names import free_name
@@ -145,12 +146,14 @@ async def _fill_in(
     read: ReadJobs | None = None,
 ) -> None:
     """Open the form and wait until it closes; `read` reads its values, None: as those of a new job."""
+    from cockpit.present.form.fields import JobForm
     from cockpit.tui.screens.form import FormScreen
 
     # Only for the preview of what would run: the cluster takes the submitter from the connection.
     me = Submitter(UserName(app.state.context().user), os.getuid(), os.getgid(), (), str(Path.home()))
+    form = JobForm(values, needs_image=not app.backend.capabilities.has(Ability.HOST_IMAGE))
     screen = FormScreen(
-        heading, values, accept, lambda now: _in_editor(app, now), me, imported, read or app.options.read_jobs
+        heading, form, accept, lambda now: _in_editor(app, now), me, imported, read or app.options.read_jobs
     )
     await app.push_screen_wait(screen)
 

@@ -302,6 +302,11 @@ class FakeApi:
         return web.json_response(content if is_dry else self.create(path, content), status=201)
 
     def _patched(self, path: str, present: Object, patch: Object) -> web.Response:
+        own, meant = present["metadata"]["uid"], patch.get("metadata", {}).get("uid")
+        if meant not in (None, own):
+            kind, name = present["kind"], present["metadata"]["name"]
+            wrong = f'metadata.uid: Invalid value: "{meant}": field is immutable'
+            return _refusal(422, "Invalid", f'{kind} "{name}" is invalid: {wrong}')
         expected = patch.get("metadata", {}).get("resourceVersion")
         if expected not in (None, present["metadata"]["resourceVersion"]):
             message = "the object has been modified; please apply your changes to the latest version and try again"

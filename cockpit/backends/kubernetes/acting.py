@@ -198,6 +198,7 @@ class Acts:
         await self._writer.until_other(job.meta)
 
     async def _cordon(self, node: str, reason: str | None) -> None:
+        # By its name alone: a machine that was registered anew is still the one that is meant.
         patch = {
             "spec": {"unschedulable": reason is not None},
             "metadata": {"annotations": {DRAINED_BECAUSE: reason}},

@@ -12,6 +12,7 @@ _NO_CATALOGUE = "A Kubernetes cluster has no catalogue."
 _NO_STAGING = "A Kubernetes cluster has no staged copies."
 _NO_RESERVATIONS = "Kubernetes has no advance reservations."
 NO_WEIGHTS = "Kubernetes has no priority weights: a job's priority is the number of its PriorityClass."
+NO_HOST_IMAGE = "a pod needs an image; a Kubernetes node's own file system is none"
 
 CAPABILITIES = Capabilities(
     {
@@ -40,6 +41,7 @@ CAPABILITIES = Capabilities(
         Ability.ENVIRONMENT: "Environment variables may hold secrets; cockpit reads them of no pod.",
         Ability.REQUEST_IDS: NO_REQUEST_IDS,
         Ability.WEIGHTS: NO_WEIGHTS,
+        Ability.HOST_IMAGE: NO_HOST_IMAGE,
         Ability.LOCAL_FILES: "A Kubernetes cluster's pods see no folder of this machine.",
     }
 )

@@ -141,7 +141,8 @@ class JobEditor:
         return await self._classes.named(urgency, of_kueue=job.queued is not None)
 
     async def _change(self, resource: Resource, job: KubeJob, decide: Decide) -> None:
-        written = await self._writer.change(resource, job.meta.namespace, job.meta.name, decide)
+        meta = job.meta
+        written = await self._writer.change(resource, meta.namespace, meta.name, decide, uid=meta.uid)
         if written is not None:
             await self._writer.until_seen(written)
 

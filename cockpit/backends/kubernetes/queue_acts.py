@@ -117,7 +117,7 @@ class QueueActs:
             refuse(f"KubeQueue has not made the queue unit of job {shown} yet; try again.", RefusalKind.CONFLICT)
         meta, patch = unit.metadata, {"spec": {"active": not held}}
         try:
-            written = await self._writer.patch(QUEUE_UNITS, meta.namespace, meta.name, patch)
+            written = await self._writer.patch(QUEUE_UNITS, meta.namespace, meta.name, patch, uid=meta.uid)
         except RequestRefused as refused:
             # Only Koord-Queue's later versions have the field.
             if "spec.active" not in refused.refusal.message:
@@ -130,7 +130,8 @@ class QueueActs:
         await self._writer.until_seen(written)
 
     async def _patch(self, resource: Resource, job: KubeJob, patch: Mapping[str, Any]) -> None:
-        written = await self._writer.patch(resource, job.meta.namespace, job.meta.name, patch)
+        meta = job.meta
+        written = await self._writer.patch(resource, meta.namespace, meta.name, patch, uid=meta.uid)
         await self._writer.until_seen(written)
 
 

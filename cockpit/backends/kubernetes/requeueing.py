@@ -65,12 +65,12 @@ class Requeuer:
         assert job.queued is not None
         meta = job.queued.metadata
         (kind,) = await served_among(self._api, (KUEUE_WORKLOADS, KUEUE_WORKLOADS_2))
-        await self._writer.patch(kind, meta.namespace, meta.name, {"spec": {"active": False}})
+        await self._writer.patch(kind, meta.namespace, meta.name, {"spec": {"active": False}}, uid=meta.uid)
         undo = (
             f'kubectl patch workload {meta.name} -n {meta.namespace} --type=merge -p \'{{"spec":{{"active":true}}}}\''
         )
         await self._until_without_pods(number, job, undo)
-        await self._writer.patch(kind, meta.namespace, meta.name, {"spec": {"active": True}})
+        await self._writer.patch(kind, meta.namespace, meta.name, {"spec": {"active": True}}, uid=meta.uid)
 
     async def _until_without_pods(self, number: JobId, job: KubeJob, then: str) -> None:
         def has_none() -> bool:

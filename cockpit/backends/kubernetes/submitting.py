@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
+from cockpit.backends.kubernetes.capabilities import NO_HOST_IMAGE
 from cockpit.backends.kubernetes.hold_wrapper import wrap
 from cockpit.backends.kubernetes.mapping.kube_jobs import JOB_SUSPENDED, SUBMITTED_BY, SUSPENDED_BY, KubeJob
 from cockpit.backends.kubernetes.objects.workload import Workload
@@ -59,7 +60,7 @@ def manifest_of(
     if not _NAME.fullmatch(spec.name):
         _refuse("name", f"{spec.name!r} is no name on Kubernetes: use lower-case letters, digits and hyphens")
     if spec.image == HOST:
-        _refuse("image", "a pod needs an image; a Kubernetes node's own file system is none")
+        _refuse("image", NO_HOST_IMAGE)
     if resource == VOLCANO_JOBS and (spec.hold or spec.terminal):
         _refuse("hold" if spec.hold else "terminal", "a Job of Volcano starts unheld, and its failed containers end")
     if spec.dependencies or spec.begin_at is not None:

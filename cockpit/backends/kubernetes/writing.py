@@ -39,6 +39,9 @@ _KINDS: Mapping[int, RefusalKind] = {
     HTTPStatus.UNPROCESSABLE_ENTITY: RefusalKind.INVALID,
 }
 
+_OTHER_UID = "metadata.uid: Invalid value"
+"""What a server says of a patch that names the uid of another object."""
+
 RawObject = Mapping[str, Any]
 """An object as the server sends it, with all its fields."""
 Decide = Callable[[RawObject], Mapping[str, Any] | None]
@@ -69,10 +72,24 @@ class ObjectWriter:
         namespace = str(manifest["metadata"].get("namespace", ""))
         return await self._written("POST", resource.path(namespace), manifest, query)
 
-    async def patch(self, resource: Resource, namespace: str, name: str, patch: Mapping[str, Any]) -> ObjectMeta:
-        """Merge these fields into an object."""
+    async def patch(
+        self, resource: Resource, namespace: str, name: str, patch: Mapping[str, Any], *, uid: str = ""
+    ) -> ObjectMeta:
+        """Merge these fields into an object. `uid`: that of the object that is meant; empty: any of the name.
+
+        The patch names no version: it sets fields to values that depend on nothing else in the object, such as
+        `suspend: true`, so that a change that another made meanwhile is neither lost nor contradicted.
+        """
+        if uid:
+            # The server refuses to change it: another object of the name may have been made meanwhile.
+            patch = {**patch, "metadata": {**patch.get("metadata", {}), "uid": uid}}
         # Strict: another dialect of the kind may lack the field, which would be dropped without a word.
-        return await self._written("PATCH", resource.path(namespace, name), patch, (STRICT,))
+        try:
+            return await self._written("PATCH", resource.path(namespace, name), patch, (STRICT,))
+        except RequestRefused as refused:
+            if uid and _OTHER_UID in refused.refusal.message:
+                refuse(_replaced(resource, namespace, name), RefusalKind.CONFLICT)
+            raise
 
     async def patch_status(
         self, resource: Resource, namespace: str, name: str, patch: Mapping[str, Any], query: Sequence[tuple[str, str]]
@@ -80,14 +97,18 @@ class ObjectWriter:
         """Merge these fields into an object's status, which its controller writes otherwise."""
         await self._written("PATCH", resource.path(namespace, name, "status"), patch, (STRICT, *query))
 
-    async def change(self, resource: Resource, namespace: str, name: str, decide: Decide) -> ObjectMeta | None:
+    async def change(
+        self, resource: Resource, namespace: str, name: str, decide: Decide, *, uid: str = ""
+    ) -> ObjectMeta | None:
         """Change an object by what it is now. Return None where `decide` does.
 
         The patch names the version that was looked at. If the object has changed since, the server refuses it,
-        and it is decided anew.
+        and it is decided anew. `uid`: that of the object that is meant; empty: any of the name.
         """
         for last in (*[False] * (MOST_TRIES - 1), True):
             present = await self.read(resource, namespace, name)
+            if uid and present["metadata"]["uid"] != uid:
+                refuse(_replaced(resource, namespace, name), RefusalKind.CONFLICT)
             patch = decide(present)
             if patch is None:
                 return None
@@ -213,6 +234,11 @@ def dropped_fields(wanted: Any, written: Any, path: str) -> list[str]:  # noqa: 
         pairs = enumerate(zip(wanted, written, strict=True))
         return [each for place, (one, other) in pairs for each in dropped_fields(one, other, f"{path}[{place}]")]
     return []
+
+
+def _replaced(resource: Resource, namespace: str, name: str) -> str:
+    where = f"{namespace}/{name}" if namespace else name
+    return f"{resource.title} {where} was deleted and made anew meanwhile; look at it again. Nothing was changed."
 
 
 def refuse(message: str, kind: RefusalKind) -> NoReturn:

@@ -41,6 +41,8 @@ USUAL: Final = (
     *(SPECS, "mode", "time_limit", "priority", "partitions", "account", "terminal", KIND),
 )
 """Fields that a new form always has,"""
+IMAGE: Final = "image"
+"""A field that a form also has where a job needs an image."""
 EACH_TASKS: Final = ("command", "algorithm")
 """except these in a batch, where each task has them."""
 _PATH: Final = re.compile(
@@ -63,10 +65,13 @@ class JobForm:
     """The form's texts as the user typed them, by path. Values that the form's fields cannot express are kept as fields
     of their own."""
 
-    def __init__(self, values: Mapping[str, object]) -> None:
-        """Fill the form. `values`: with the names of a job file."""
+    def __init__(self, values: Mapping[str, object], *, needs_image: bool = False) -> None:
+        """Fill the form. `values`: with the names of a job file. `needs_image`: whether the cluster's jobs do."""
         given = texts_of(values)
+        self.needs_image = needs_image
         usual = list(USUAL)
+        if needs_image:
+            usual.insert(usual.index("output"), IMAGE)
         if values.get(KIND) == JobKind.BATCH:
             tasks = [path for path in given if path.startswith(TASKS)]
             usual = ["name", KIND, *tasks, *(path for path in usual if path not in EACH_TASKS)]

@@ -93,14 +93,14 @@ class FormScreen(Dialog[None]):
     def __init__(
         self,
         heading: str,
-        values: Mapping[str, object],
+        form: JobForm,
         accept: Callable[[JobSpec], Awaitable[None]],
         edit: Callable[[Mapping[str, object]], ConvertedJob | None],
         submitter: Submitter,
         imported: ConvertedJob | None,
         read: ReadJobs,
     ) -> None:
-        """Make the form.
+        """Make the dialog. `form`: with the values that it begins with.
 
         `accept` gives the job to the cluster and returns what was done, in words. `edit` lets the user edit the values
         in an editor; None: nothing was changed. `imported` is the file that the values are from. `read` reads the
@@ -109,7 +109,7 @@ class FormScreen(Dialog[None]):
         super().__init__()
         self._heading, self._accept, self._edit, self._submitter = heading, accept, edit, submitter
         self._imported, self._read = imported, read
-        self._form = JobForm(values)
+        self._form = form
         self._initial_texts = dict(self._form.texts)
         self._result: FormResult = FormResult(None, {}, ())
         self._answers = FormAnswers(self)
@@ -304,7 +304,7 @@ class FormScreen(Dialog[None]):
 
     async def _replace_job(self, job: ConvertedJob) -> None:
         self._imported = job
-        self._form = JobForm(job.values)
+        self._form = JobForm(job.values, needs_image=self._form.needs_image)
         await self._remount_fields()
 
     async def _remount_fields(self, focused: str = "") -> None:

@@ -111,6 +111,23 @@ async def test_a_watch_yields_the_list_and_then_each_change(backend: KubernetesB
         assert await anext(watch) == JobsDelta((), (first.changed[0].id,), 5)
 
 
+@pytest.mark.req("KU-07", "KU-12")
+async def test_a_job_that_was_made_anew_under_its_name_is_not_changed(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    """By those who have not seen the new one yet."""
+    server.create(JOBS, a_job())
+    (row,) = await backend.jobs()
+    server.stall()
+    server.remove(f"{JOBS}/train")
+    new = server.create(JOBS, a_job())
+    for change in (backend.hold(row.id), backend.set_time_limit(row.id, WantedLimit(60))):
+        with pytest.raises(RequestRefused, match="PyTorchJob team-a/train was deleted and made anew") as refused:
+            await change
+        assert refused.value.refusal.kind is RefusalKind.CONFLICT
+    assert server.object(f"{JOBS}/train") == new
+
+
 @pytest.mark.req("KU-02")
 async def test_a_job_that_starts_while_it_is_watched_is_yielded(backend: KubernetesBackend, server: FakeApi) -> None:
     server.create(PODS, a_pod(None, "alone"))

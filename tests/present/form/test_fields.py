@@ -43,6 +43,16 @@ def test_a_form_is_parsed_to_the_spec_of_its_texts():
     assert spec.env == {"A": "1"}
 
 
+@pytest.mark.req("UI-08", "KU-07")
+def test_an_image_has_a_field_from_the_beginning_where_jobs_need_one():
+    assert "image" not in JobForm(FIRST).texts
+    form = JobForm(FIRST, needs_image=True)
+    assert [*form.texts][:4] == ["name", "command", "algorithm", "image"]
+    assert JobForm({**FIRST, "image": "example/train:1"}, needs_image=True).texts["image"] == "example/train:1"
+    told = form.errors_by_field(["jobs[0].image: a pod needs an image"])
+    assert told.errors == {"image": "a pod needs an image"}
+
+
 @pytest.mark.req("UI-08", "JT-09")
 def test_several_specs_are_listed_field_by_field_under_their_numbers():
     form = JobForm({**FIRST, "specs": [{"cpus": 1}, {"cpus": 2, "cards": 1}]})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import ClientSession, TCPConnector
 
+from cockpit.backends.kubernetes.wire.served_kinds import ACCEPT
 from tests.doubles.kubernetes_api import VERSION, FakeApi, Reply
 from tests.real.kubernetes.cluster import ADMIN
 from tests.real.kubernetes.conftest import running_cluster
@@ -194,6 +195,9 @@ async def test_refusals_have_their_reasons(server: Server):
     await server.patch("one", {"labels": {"colour": "red"}})
     status, said = await server.patch("one", {"resourceVersion": created["metadata"]["resourceVersion"]})
     assert (status, said["reason"]) == (409, "Conflict")
+    status, said = await server.patch("one", {"uid": "another"})
+    assert (status, said["reason"]) == (422, "Invalid")
+    assert said["message"].endswith('metadata.uid: Invalid value: "another": field is immutable')
     status, said = await server.get("/missing")
     assert (status, said["reason"], said["message"]) == (
         404,
@@ -221,6 +225,19 @@ async def test_a_group_that_is_not_served_is_not_found(server: Server):
     async with server.session.get("/apis/missing.test/v1") as answer:
         said = await answer.text()
     assert (answer.status, answer.content_type, said) == (404, "text/plain", "404 page not found\n")
+
+
+async def test_all_kinds_are_told_in_one_answer_and_not_again_while_it_is_known(server: Server):
+    accept = {"Accept": ACCEPT}
+    async with server.session.get("/apis", headers=accept) as answer:
+        told, tag = await answer.json(content_type=None), answer.headers["ETag"]
+    assert (answer.status, told["kind"]) == (200, "APIGroupDiscoveryList")
+    (group,) = [each for each in told["items"] if each["metadata"]["name"] == "coordination.k8s.io"]
+    (version,) = [each for each in group["versions"] if each["version"] == "v1"]
+    assert version["freshness"] == "Current"
+    assert "leases" in {each["resource"] for each in version["resources"]}
+    async with server.session.get("/apis", headers={**accept, "If-None-Match": tag}) as answer:
+        assert (answer.status, await answer.read(), answer.headers["ETag"]) == (304, b"", tag)
 
 
 async def test_the_version_is_told(server: Server):
