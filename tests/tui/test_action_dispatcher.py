@@ -257,3 +257,16 @@ async def test_a_node_is_chosen_from_the_block_list_and_taken_off() -> None:
             .press("Enter")
             .sees("this is for elastic jobs")
         )
+
+
+@pytest.mark.req("KU-10")
+async def test_the_workers_of_an_elastic_job_are_changed_by_a_command() -> None:
+    sized = Elastic(workers=1, min_workers=1, max_workers=2)
+    async with a_lab(job("grows", nodes=1, mode=None, elastic=sized, hold=True), job("plain")) as lab:
+        cockpit = lab.cockpit
+        await cockpit.stands_on("grows").type(":scale many").press("Enter").sees("many is no number of workers")
+        await cockpit.type(":scale +1").press("Enter").sees("2 workers for job 1 grows")
+        spec = (await lab.backend.job(JobId(1))).job.spec
+        assert (spec.nodes, spec.elastic.workers) == (2, 2)
+        await cockpit.type(":scale 3").press("Enter").sees("max_workers")
+        await cockpit.press("j").stands_on("plain").type(":scale 2").press("Enter").sees("this is for elastic jobs")

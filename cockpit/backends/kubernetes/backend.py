@@ -132,6 +132,7 @@ class KubernetesBackend(Asking, LiveBackend):
         self._records = JobRecords(api, self._inventory, self._list, self._holds, clock, options.history)
         self._watch = ClusterWatch(self._session, changes, self._list, self._records.note)
         self._explainer = Explainer(api, self._inventory, self._list, clock, name, user, namespace)
+        self._platform = self._explainer.platform
         self._classes = PriorityClasses(api)
         writer, dialects = ObjectWriter(api, self._inventory, changes), Dialects(api)
         self._writer = writer
@@ -395,6 +396,8 @@ class KubernetesBackend(Asking, LiveBackend):
         if isinstance(args, messages.ExtendArgs):
             until = await self._holds.extend(self._found(JobId(args.job))[1], args.seconds)
             return msgspec.convert(messages.HeldUntil(until), answer, from_attributes=True)
+        if isinstance(args, messages.SubmitArgs) and (wrong := self._platform.refusals(args.specs)):
+            raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, "\n".join(wrong)))
         if op == "requeue" and isinstance(args, messages.JobArgs):
             await self._requeuer.requeue(JobId(args.job), *self._found(JobId(args.job)))
             return msgspec.convert(None, answer)
@@ -476,6 +479,7 @@ class KubernetesBackend(Asking, LiveBackend):
                 self._rights.review(lambda: self._list.namespaces, self._rights_changed), "the review of rights"
             )
             self._upkeep.start(self._look_for_namespaces(), "the review of namespaces")
+        await self._platform.learn()
         await self._holds.begin(lambda: list(self._list.jobs.values()))
 
     def _refused(self, path: str) -> None:
@@ -512,4 +516,4 @@ class KubernetesBackend(Asking, LiveBackend):
         # Few users may read the devices of resource claims, and few clusters have any.
         shown = (f"{each.shown} cannot be read: {why}" for each, why in absent if each not in DEVICES)
         said = dict.fromkeys((*shown, *self._inventory.unseen))
-        return (*said, *self._inventory.missing_parts, *self._inventory.devices.trouble)
+        return (*said, *filter(None, [self._platform.missing]), *self._inventory.devices.trouble)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.admission import KueueAdmissions, KueueCluster, QueueAnswer, QueuedSpec
 from cockpit.backends.kubernetes.batch_view import BatchView
+from cockpit.backends.kubernetes.elastic_platform import ElasticPlatform
 from cockpit.backends.kubernetes.mapping.gang_places import places_of
 from cockpit.backends.kubernetes.mapping.kueue import KUEUE
 from cockpit.backends.kubernetes.mapping.kueue_submission import default_queue
@@ -51,6 +52,7 @@ class Explainer:
         """`name`: that of the cluster. `namespace`: where jobs without a project go."""
         self._api, self._inventory, self._jobs, self._clock = api, inventory, jobs, clock
         self._namespace = namespace
+        self.platform = ElasticPlatform(api, inventory, clock)
         self.quota = QuotaView(inventory, jobs)
         self.batch = BatchView(inventory.schedulers, jobs)
         self.mirror = PlanningMirror(clock, name, user, state, is_same)
@@ -84,11 +86,12 @@ class Explainer:
             return None
         if (queued := self.quota.explanation(row.id, row.reason, MOST_AHEAD)) is not None:
             return queued
+        reason = self.platform.with_missing(self._jobs.jobs.get(row.id), row.reason)
         # Highest priority first, then the oldest (kube-scheduler's PrioritySort).
         own = (-(row.priority or 0), row.submitted_at, row.id)
         waiting = [each for each in self._jobs.rows.values() if each.state is JobState.QUEUED]
         ahead = sorted(key for each in waiting if (key := (-(each.priority or 0), each.submitted_at, each.id)) < own)
-        return Explanation(row.id, row.reason, len(ahead) + 1, tuple(job for _, _, job in ahead[:MOST_AHEAD]))
+        return Explanation(row.id, reason, len(ahead) + 1, tuple(job for _, _, job in ahead[:MOST_AHEAD]))
 
     async def outlook(self, row: JobRow, own: Explanation) -> forecast.Outlook:
         """Return what is known of a job that waits. `own`: its explanation.

@@ -7,7 +7,7 @@ an object marks its job; `take_changes` then puts only the marked jobs together 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,6 @@ from cockpit.backends.kubernetes.mapping.cards.claims import claims_cards
 from cockpit.backends.kubernetes.mapping.cards.hami import is_register
 from cockpit.backends.kubernetes.mapping.cards.requests import has_cards
 from cockpit.backends.kubernetes.mapping.cards.volcano import REGISTER
-from cockpit.backends.kubernetes.mapping.elastic_training import SUPERVISOR_NAMESPACE, missing_supervisor
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE, node_of
 from cockpit.backends.kubernetes.mapping.quantities import requested
@@ -307,13 +306,9 @@ class Inventory:
             if self._job_uid(pod.metadata) == uid:
                 yield pod
 
-    @property
-    def missing_parts(self) -> tuple[str, ...]:
-        """What does not run of the software for the kinds of jobs that are served, as far as the user may see it."""
-        if TRAINING_JOBS not in self.served or not {"", SUPERVISOR_NAMESPACE} & {*self.namespaces}:
-            return ()
-        missing = missing_supervisor(self._pods.values())
-        return (missing,) if missing else ()
+    def pods(self) -> Iterable[Pod]:
+        """Return all pods that the user may see."""
+        return self._pods.values()
 
     def _has_moved(self) -> None:
         self.moved()

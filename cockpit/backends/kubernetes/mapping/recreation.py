@@ -7,6 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 from cockpit.backends.kubernetes.mapping.ids import NUMBER
+from cockpit.backends.kubernetes.mapping.kube_jobs import JOB_SUSPENDED, JOB_VERDICT, SUSPENDED_BY
 from cockpit.model.ids import JobId
 
 _KEPT = ("name", "namespace", "labels", "annotations")
@@ -17,6 +18,8 @@ _OF_THE_JOB = (
     "batch.kubernetes.io/job-name",
 )
 """Labels by which the server tells the pods of one Job from those of all others (JobSpec, manualSelector)."""
+_OF_ITS_PAST = frozenset({JOB_SUSPENDED, JOB_VERDICT, SUSPENDED_BY})
+"""Annotations that say how a TrainingJob ended, with which a new one would not begin."""
 _ADDED_VOLUME = "kube-api-access-"
 """Beginning of the name of the volume with a service account's token, which the server adds to each pod anew."""
 
@@ -24,7 +27,8 @@ _ADDED_VOLUME = "kube-api-access-"
 def recreated(present: Mapping[str, Any], number: JobId) -> dict[str, Any]:
     """Return the manifest of the same job without what the server has added. `number`: the one that it keeps."""
     meta = {name: deepcopy(present["metadata"][name]) for name in _KEPT if present["metadata"].get(name)}
-    meta["annotations"] = {**meta.get("annotations", {}), NUMBER: str(number)}
+    notes = {name: value for name, value in meta.get("annotations", {}).items() if name not in _OF_ITS_PAST}
+    meta["annotations"] = {**notes, NUMBER: str(number)}
     spec = deepcopy(dict(present["spec"]))
     if present["kind"] == "Job" and str(present["apiVersion"]).startswith("batch/"):
         _forget_selector(meta, spec)
