@@ -31,6 +31,7 @@ from cockpit.backends.kubernetes.holds import Holds
 from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.job_list import JobList
 from cockpit.backends.kubernetes.mapping.accounting import ended_jobs, spending
+from cockpit.backends.kubernetes.mapping.fleet_nodes import member_node, member_row
 from cockpit.backends.kubernetes.mapping.fleet_placement import placement_of
 from cockpit.backends.kubernetes.mapping.kueue_queues import queue_rows
 from cockpit.backends.kubernetes.mapping.own_object import without_environment
@@ -183,7 +184,8 @@ class KubernetesBackend(Asking, LiveBackend):
 
     async def overview(self) -> view.Overview:
         await self._ready()
-        shown = overview_of(self._name, self._list.refresh().values(), self._inventory.shown_nodes())
+        nodes = [*map(member_node, self._inventory.fleet.members.values()), *self._inventory.shown_nodes()]
+        shown = overview_of(self._name, self._list.refresh().values(), nodes)
         return replace(shown, trouble=self._trouble, hidden=True, admin=False)
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
@@ -375,7 +377,8 @@ class KubernetesBackend(Asking, LiveBackend):
         if op == "queues":
             return msgspec.convert(await self._queues(), answer, from_attributes=True)
         if op == "nodes":
-            return cast("T", await self._explainer.mirror.nodes(self._explainer.lists()))
+            own = await self._explainer.mirror.nodes(self._explainer.lists())
+            return cast("T", [*self._member_rows(), *own])
         return await (await self._explainer.mirror.look_at(self._explainer.lists())).read(op, args, answer)
 
     async def read_pieces(self, op: str, args: msgspec.Struct) -> Sequence[bytes | msgspec.Raw]:
@@ -405,6 +408,11 @@ class KubernetesBackend(Asking, LiveBackend):
             await self._holds.end(self._found(JobId(args.job))[1])
             return msgspec.convert(None, answer)
         return msgspec.convert(await self._acts.act(args, op), answer, from_attributes=True)
+
+    def _member_rows(self) -> list[view.NodeRow]:
+        """Return the members of the fleet whose host this is, as nodes."""
+        rows = self._list.refresh().values()
+        return [member_row(each, rows) for _, each in sorted(self._inventory.fleet.members.items())]
 
     async def _queues(self) -> view.QueuesShown:
         self._list.refresh()
@@ -516,4 +524,5 @@ class KubernetesBackend(Asking, LiveBackend):
         # Few users may read the devices of resource claims, and few clusters have any.
         shown = (f"{each.shown} cannot be read: {why}" for each, why in absent if each not in DEVICES)
         said = dict.fromkeys((*shown, *self._inventory.unseen))
-        return (*said, *filter(None, [self._platform.missing]), *self._inventory.devices.trouble)
+        members = self._inventory.fleet.silent_members
+        return (*said, *members, *filter(None, [self._platform.missing]), *self._inventory.devices.trouble)

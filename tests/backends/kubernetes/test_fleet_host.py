@@ -17,6 +17,7 @@ from cockpit.backends.kubernetes.objects.fleet import CLUSTERS as CLUSTER_KIND
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
 from cockpit.backends.kubernetes.resources import PYTORCH_JOBS
 from cockpit.model.events import ClusterReported
+from cockpit.model.fleet import BindingMode
 from cockpit.model.fleet_placement import (
     AmountThere,
     BoundCluster,
@@ -27,6 +28,7 @@ from cockpit.model.fleet_placement import (
     MemberObstacle,
 )
 from cockpit.model.job import JobState
+from cockpit.model.node import NodeState
 from tests.backends.kubernetes.fleet_objects import (
     ACK,
     BINDINGS,
@@ -259,3 +261,22 @@ async def test_a_members_report_of_another_form_counts_as_none(backend: Kubernet
     server.create(BINDINGS, a_binding("cn-1", status={"aggregatedStatus": [odd]}))
     row = await row_of(backend)
     assert (row.state, row.clusters) == (JobState.STARTING, ("cn-1",))
+
+
+@pytest.mark.req("FL-06", "KU-11")
+async def test_members_are_nodes_with_their_totals_and_the_mode_that_is_known(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    server.create(CLUSTERS, a_member("cn-3", ready=False))
+    server.create(JOBS, a_job())
+    server.create(BINDINGS, a_binding("cn-2", status={"aggregatedStatus": [reported("cn-2", "Running")]}))
+    first, second, third = await backend.nodes()
+    assert (first.node.name, first.node.cpus, len(first.node.cards), first.used_cards) == ("cn-1", 64, 16, 0)
+    # What other jobs hold there counts as well.
+    assert (second.node.name, second.used_cards, second.used_card_milli) == ("cn-2", 12, 12_000)
+    assert second.jobs == ((await row_of(backend)).id,)
+    assert (third.node.state, third.node.state_reason) == (NodeState.DOWN, "cluster is not reachable")
+    assert {row.binding for row in (first, second, third)} == {BindingMode.TOTALS}
+    shown = await backend.overview()
+    assert (shown.nodes, shown.card_milli) == (3, 48_000)
+    assert "The fleet does not reach cn-3: cluster is not reachable" in shown.trouble

@@ -49,6 +49,16 @@ class FleetHost:
         """Whether the cluster sends jobs to members instead of running them."""
         return {BINDINGS, CLUSTERS} <= self.kinds
 
+    @property
+    def silent_members(self) -> tuple[str, ...]:
+        """A sentence about each member that the fleet does not reach."""
+        every = ((name, each.ready) for name, each in sorted(self.members.items()))
+        return tuple(
+            f"The fleet does not reach {name}{f': {ready.message}' if ready is not None and ready.message else ''}"
+            for name, ready in every
+            if ready is None or not ready.is_true
+        )
+
     def reader(self, resource: Resource) -> tuple[type, Callable[[Any, Any], None]]:
         """Return how a kind of `FLEET_KINDS` is read."""
         assert resource in FLEET_KINDS
