@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from cockpit.engine.timers import (
     early_signal_at,
     given_up_at,
@@ -61,7 +63,7 @@ def _due(job: Job, now: Millis) -> EventBody:
         return events.JobArchived(job.id)
     if job.ending is not None:
         return events.GraceEnded(job.id)
-    return given_up(job) if given_up_at(job) is not None else _due_of_running(job, now)
+    return recalled(job) or given_up(job) if given_up_at(job) is not None else _due_of_running(job, now)
 
 
 def _due_of_queued(job: Job, now: Millis) -> EventBody:
@@ -98,6 +100,17 @@ def too_late(job: Job, now: Millis) -> bool:
     """Tell whether a queued job can no longer end by its deadline."""
     latest = job.spec.latest_start_at
     return latest is not None and now > latest
+
+
+def recalled(job: Job) -> events.RemotePartChanged | None:
+    """Return the event that asks a member over a link for a part back that it may have started; None: there is none.
+
+    The placement is given up only once the member has answered (`fleet.courier`).
+    """
+    attempt = job.attempt
+    assert attempt is not None
+    part = next((each for each in attempt.remote if each.is_released and each.member in attempt.awaits), None)
+    return None if part is None else events.RemotePartChanged(job.id, attempt.number, replace(part, is_recalled=True))
 
 
 def given_up(job: Job) -> events.BindingGivenUp:

@@ -66,7 +66,11 @@ def _job_violations(job: Job) -> list[str]:
 
 def _is_bound_only(job: Job) -> bool:
     """Tell whether some replicas of a fleet's job have a cluster but no node yet, so that they occupy no known node."""
-    return job.attempt is not None and bool(job.attempt.awaits)
+    attempt = job.attempt
+    if attempt is None:
+        return False
+    # A member over a link chooses nodes by itself: its parts stay bound to the cluster.
+    return bool(attempt.awaits or attempt.remote)
 
 
 def _attempts(job: Job) -> tuple[Attempt, ...]:

@@ -152,6 +152,18 @@ class Slow(msgspec.Struct, frozen=True, kw_only=True):
         return self.hardware_ms / self.e2e_ms
 
 
+class RemotePart(msgspec.Struct, frozen=True, kw_only=True):
+    """What a fleet has ordered of a member that it reaches over a link, and knows of the answer."""
+
+    member: str
+    own: str
+    """The member's own id of the part, which is held there until it is released."""
+    is_released: bool = False
+    """Whether the member may have been told to start it: from then on it may run."""
+    is_recalled: bool = False
+    """Whether the member was told to end it, since it did not start it in time."""
+
+
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One start of the job: the scheduler's decision, and what happened to it."""
 
@@ -182,6 +194,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """On a fleet: the member cluster of each replica, by rank."""
     awaits: tuple[str, ...] = ()
     """On a fleet: the members that have not placed their part yet. No replica starts before all have."""
+    remote: tuple[RemotePart, ...] = ()
+    """On a fleet: the parts that members over a link have, one for each of these members that has answered."""
     resized_at: Millis | None = None
     """When workers were last added or left; None: never."""
     launcher: Allocation | None = None
@@ -202,6 +216,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Return the start of the current uninterrupted run on the present resources, provided that the job runs."""
         since = self.placed_at if self.resumed_at is None else self.resumed_at
         return since if self.resized_at is None else max(since, self.resized_at)
+
+    def remote_part(self, member: str) -> RemotePart | None:
+        """Return what a member over a link has of the attempt; None: it has not answered an order yet."""
+        return next((each for each in self.remote if each.member == member), None)
 
     @property
     def ran(self) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 
 from cockpit.model.accounts import Association, AssocKey, Qos
 from cockpit.model.alerts import Alert
-from cockpit.model.attempt import EndCause, EvictionMode, ExitStatus, Grounds, Slow, Suspension
+from cockpit.model.attempt import EndCause, EvictionMode, ExitStatus, Grounds, RemotePart, Slow, Suspension
 from cockpit.model.catalogue import AnyEntry
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.fleet import FleetPart
@@ -336,6 +336,14 @@ class OthersHeld(msgspec.Struct, frozen=True, tag="others_held"):
     """The placement of each of these jobs, with the node names that the fleet uses."""
 
 
+class RemotePartChanged(msgspec.Struct, frozen=True, tag="remote_part_changed"):
+    """A member over a link has answered for its part of a job, or will be told to start it or to end it."""
+
+    job: JobId
+    attempt: int
+    part: RemotePart
+
+
 class BindingGivenUp(msgspec.Struct, frozen=True, tag="binding_given_up"):
     """Member clusters did not find free resources for parts of a job in time: the whole job is queued again."""
 
@@ -632,6 +640,7 @@ EventBody = (
     | MemberPlaced
     | OthersHeld
     | BindingGivenUp
+    | RemotePartChanged
     | PrologFailed
     | PrecheckPassed
     | PrecheckFailed

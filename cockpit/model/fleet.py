@@ -29,12 +29,15 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """One cluster of a fleet."""
 
     name: str
-    kubernetes: str
+    kubernetes: str = ""
     """The member's Kubernetes version, such as 1.28 or v1.30.1-aliyun.1."""
-    scheduler: str
+    scheduler: str = ""
     """The version of the member's scheduler."""
     enable_reservation: bool = False
     """The scheduler's parameter `enableReservation`."""
+    over_link: bool = False
+    """Whether it is a cluster of any kind that the fleet reaches over a link. It starts a part as soon as it has placed
+    it, so that of a job over several clusters it can have only the part that is placed last."""
 
     @property
     def mode(self) -> BindingMode:
@@ -44,6 +47,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     def why_totals(self) -> str:
         """Return what is missing for binding with reserved nodes; empty: nothing."""
         # In the order in which an administrator mends them: the parameter is of no use to an old scheduler.
+        if self.over_link:
+            return "it is reached over a link and chooses nodes by itself"
         if version(self.kubernetes) < RESERVING_KUBERNETES:
             return f"Kubernetes {self.kubernetes} is older than 1.28"
         if version(self.scheduler) < RESERVING_SCHEDULER:

@@ -109,6 +109,7 @@ MOVES_CONTAINERS = (
     events.JobEnded,
     events.JobRequeued,
     events.BindingGivenUp,
+    events.RemotePartChanged,
     events.HoldEnded,
     events.WorkersAdded,
     events.WorkersLeft,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.engine.access import is_owner, may_see
-from cockpit.engine.fleet.rows import fleet_shown, own_job
+from cockpit.engine.fleet.rows import Link, fleet_shown, own_job
 from cockpit.engine.views.redaction import shown_job, shown_to
 from cockpit.errors import RequestRefused
 from cockpit.model.capabilities import NO_FLEET
@@ -17,8 +17,11 @@ from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.request_context import visible_job
 
 if TYPE_CHECKING:
+    from cockpit.model.attempt import RemotePart
+    from cockpit.model.job import Job
     from cockpit.protocol import messages
     from cockpit.runtime.engine import Engine
+    from cockpit.runtime.fleet.remote import RemoteMember
     from cockpit.runtime.request_context import RequestContext
 
 
@@ -32,9 +35,16 @@ async def fleet(engine: Engine, context: RequestContext, args: messages.FleetArg
         engine.members.machines,
         lambda each: may_see(context.actor, each),
         engine.host.clock.now(),
+        links={name: _link(remote) for name, remote in engine.members.remote.items()},
         job=job,
         pods=args.pods,
     )
+
+
+def _link(remote: RemoteMember) -> Link:
+    seen = {each.own: each for each in remote.seen}
+    refusals = {order.job: because for order, because in remote.refusals.items()}
+    return Link(seen, remote.heard_at, remote.silence, refusals)
 
 
 async def own_object(engine: Engine, context: RequestContext, args: messages.OwnObjectArgs) -> MemberObject:
@@ -42,6 +52,10 @@ async def own_object(engine: Engine, context: RequestContext, args: messages.Own
     job = await visible_job(engine, context.actor, args.job)
     cluster, there = engine.cluster, job
     if engine.members is not None:
+        over_links = engine.members.remote
+        mine = [each for each in _linked(job) if each.member in over_links and args.cluster in ("", each.member)]
+        if mine:
+            return await over_links[mine[0].member].own_object(mine[0].own)
         found = own_job(job, engine.members.machines, args.cluster)
         if isinstance(found, Refusal):
             raise RequestRefused(found)
@@ -49,3 +63,8 @@ async def own_object(engine: Engine, context: RequestContext, args: messages.Own
     shown = shown_job(shown_to(context.actor, engine.host.machine.state.jobs), there, own=is_owner(context.actor, job))
     text = msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
     return MemberObject(cluster=cluster, own=str(JobId(there.id)), form="json", text=text)
+
+
+def _linked(job: Job) -> tuple[RemotePart, ...]:
+    """Return the parts that members over links have of the job."""
+    return job.attempt.remote if job.attempt is not None else ()

@@ -130,6 +130,24 @@ def _(body: events.MemberPlaced, state: ClusterState, record: events.EventRecord
     change(state, record, body.job, attempt=replace(attempt, placement=placement, awaits=awaits))
 
 
+def _tried(state: ClusterState, attempt: Attempt, members: Sequence[str]) -> list[str]:
+    """Return those of the members that had the chance to place their parts: not one over a link that never got so far
+    as to have its part released. It is tried again even if nothing is released there."""
+    released = {each.member for each in attempt.remote if each.is_released}
+    over_link = {each.name for each in state.cluster.members if each.over_link}
+    return [each for each in members if each in released or each not in over_link]
+
+
+@RULES.of(events.RemotePartChanged)
+def _(body: events.RemotePartChanged, state: ClusterState, record: events.EventRecord) -> None:
+    attempt = state.jobs[body.job].attempt
+    assert attempt is not None
+    others = tuple(each for each in attempt.remote if each.member != body.part.member)
+    # Without an id of its own the member has lost the part, which was never released: it can be ordered again.
+    parts = (*others, body.part) if body.part.own else others
+    change(state, record, body.job, attempt=replace(attempt, remote=parts))
+
+
 @RULES.of(events.BindingGivenUp)
 def _(body: events.BindingGivenUp, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
@@ -142,7 +160,7 @@ def _(body: events.BindingGivenUp, state: ClusterState, record: events.EventReco
         body.job,
         partitions=body.partitions,
         revoked_at=record.at if body.revoked else job.revoked_at,
-        in_vain=job.in_vain | dict.fromkeys(body.members, record.at),
+        in_vain=job.in_vain | dict.fromkeys(_tried(state, job.attempt, body.members), record.at),
     )
     # the clusters of `body.members` have placed nothing, so nothing comes free there
     free(state, [each for each in job.attempt.members if each not in body.members], record.at)

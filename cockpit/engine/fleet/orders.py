@@ -83,7 +83,8 @@ def _start(effect: StartReplica, fleet: Machine, members: Mapping[str, Machine])
         return []
     for name, part in parts_of(job).items():
         # One submission starts all replicas of a part: the effect of its first replica is enough.
-        if part.ranks[0] != effect.replica.rank:
+        # A member over a link is told by its courier.
+        if part.ranks[0] != effect.replica.rank or name not in members:
             continue
         member_job = job_of(members[name], job, part)
         if member_job is None:
@@ -121,7 +122,7 @@ def _on_part(
     """Return orders that do to the parts what happens to the fleet's job."""
     job = _current(fleet, effect.replica.job, effect.replica.attempt)
     for name, part in parts_of(job).items() if job is not None else ():
-        member_job = job_of(members[name], job, part) if job is not None else None
+        member_job = job_of(members[name], job, part) if job is not None and name in members else None
         if effect.replica.rank in part.ranks and member_job is not None:
             return [MemberDecision(name, partial(decide_part, member_job.id, job.ending if job is not None else None))]
     return []

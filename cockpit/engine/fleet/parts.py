@@ -106,7 +106,7 @@ def replica_there(fleet: Machine, members: Mapping[str, Machine], replica: Repli
     if job is None or job.attempt is None or job.attempt.number != replica.attempt:
         return None
     for name, part in parts_of(job).items():
-        part_job = job_of(members[name], job, part)
+        part_job = job_of(members[name], job, part) if name in members else None
         if replica.rank in part.ranks and part_job is not None and part_job.attempt is not None:
             return name, ReplicaId(part_job.id, part_job.attempt.number, part.ranks.index(replica.rank))
     return None

@@ -36,6 +36,15 @@ def fleet_nodes(members: Mapping[str, Machine]) -> tuple[Node, ...]:
     )
 
 
+def nodes_reported(fleet: Machine, nodes: Sequence[Node]) -> list[EventBody]:
+    """Return the events after the members' nodes were read; none if they are the same. A member's partition has all of
+    its nodes, which for one that is reached over a link are known only now."""
+    changed = decide.nodes_changed(fleet, nodes)
+    rules = fleet.state.cluster
+    after = fleet_rules(rules.members, nodes, rules)
+    return changed if after.partitions == rules.partitions else [*changed, events.ClusterConfigured(after)]
+
+
 def others_held(fleet: Machine, name: str, member: Machine) -> list[events.EventBody]:
     """Return the event that the resources held by the member's own jobs have changed; none if they have not.
 

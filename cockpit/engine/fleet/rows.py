@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.engine.fleet.parts import parts_of
@@ -16,8 +17,22 @@ if TYPE_CHECKING:
 
     from cockpit.engine.machine import Machine
     from cockpit.model.attempt import Replica
+    from cockpit.model.fleetorder import PartSeen
     from cockpit.model.ids import Millis
     from cockpit.model.job import Job
+
+
+class Link(NamedTuple):
+    """What is known of a member over a link."""
+
+    seen: Mapping[str, PartSeen]
+    """The parts of the last look, by the member's own ids."""
+    heard_at: Millis | None
+    """When it last answered; None: never."""
+    silence: str
+    """Why it does not answer at present, as a sentence; empty: it does."""
+    refusals: Mapping[JobId, str]
+    """Why it refuses the part of a job, by the fleet's job."""
 
 
 class Part(NamedTuple):
@@ -35,12 +50,14 @@ def fleet_shown(
     may_see: Callable[[Job], bool],
     now: Millis,
     *,
+    links: Mapping[str, Link] = MappingProxyType({}),
     job: JobId | None = None,
     pods: bool = False,
 ) -> FleetShown:
     """Return the rows of the fleet's live and held jobs, then those of jobs that were submitted to members directly.
 
-    `job`: only this job of the fleet, also if it has ended; `pods`: the pods in place of the jobs.
+    `links`: the members over links; jobs of their own are not listed. `job`: only this job of the fleet, also if it has
+    ended; `pods`: the pods in place of the jobs.
     """
     jobs = [
         each
@@ -55,9 +72,9 @@ def fleet_shown(
         if job is None and each.part is None and _is_listed(each) and may_see(each)
     ]
     if pods:
-        of_fleet = (row for each in jobs for part in parts.of(each) for row in _pods(each, part))
+        of_fleet = (row for each in jobs for part in parts.of(each) for row in _pods(each, part, links))
         return FleetShown(pods=(*of_fleet, *(row for name, each in direct for row in pod_rows(name, each, JobId(0)))))
-    rows = (row for each in jobs for row in _rows(each, parts.of(each), now))
+    rows = (row for each in jobs for row in _rows(each, parts.of(each), links, now))
     return FleetShown(jobs=(*rows, *(_direct_row(name, each, now) for name, each in direct)))
 
 
@@ -86,8 +103,11 @@ class _PartIndex:
         return [Part(name, part.ranks, self._jobs.get((name, job.id, attempt.number))) for name, part in parts]
 
 
-def _rows(job: Job, parts: Sequence[Part], now: Millis) -> Iterator[FleetJobRow]:
+def _rows(job: Job, parts: Sequence[Part], links: Mapping[str, Link], now: Millis) -> Iterator[FleetJobRow]:
     for each in parts:
+        if each.cluster in links:
+            yield _linked_row(job, each, links[each.cluster])
+            continue
         there = each.there
         yield FleetJobRow(
             job=job.id,
@@ -117,6 +137,32 @@ def _rows(job: Job, parts: Sequence[Part], now: Millis) -> Iterator[FleetJobRow]
         )
 
 
+def _linked_row(job: Job, part: Part, link: Link) -> FleetJobRow:
+    """Return the row of a part on a member over a link, as the last look found it."""
+    attempt = job.attempt
+    assert attempt is not None
+    remote = attempt.remote_part(part.cluster)
+    seen = link.seen.get(remote.own) if remote is not None else None
+    reason = link.refusals.get(job.id, "") if remote is None else seen.reason if seen is not None else ""
+    return FleetJobRow(
+        job=job.id,
+        name=job.spec.name,
+        user=job.submitter.name,
+        cluster=part.cluster,
+        fleet_state=str(job.shown_state),
+        state=seen.word if seen is not None else "",
+        created_at=attempt.placed_at,
+        adopted=remote is not None,
+        own=remote.own if remote is not None else "",
+        order=str(seen.order) if seen is not None else "",
+        replicas=len(part.ranks),
+        ready=len([each for each in attempt.replicas if each.rank in part.ranks and each.is_ready]),
+        reason=reason,
+        heard_at=link.heard_at,
+        silence=link.silence,
+    )
+
+
 def _direct_row(cluster: str, job: Job, now: Millis) -> FleetJobRow:
     """Return the row of a job that was submitted to the member directly."""
     return FleetJobRow(
@@ -135,10 +181,37 @@ def _direct_row(cluster: str, job: Job, now: Millis) -> FleetJobRow:
     )
 
 
-def _pods(job: Job, part: Part) -> Iterator[FleetPodRow]:
+def _pods(job: Job, part: Part, links: Mapping[str, Link]) -> Iterator[FleetPodRow]:
+    if part.cluster in links:
+        yield from _linked_pods(job, part, links[part.cluster])
+        return
     there = {each.rank: each for each in _replicas(part.there)}
     for own_rank, rank in enumerate(part.ranks):
         yield _pod(job.id, host_of(job.spec, rank), part, there.get(own_rank), own_rank, rank)
+
+
+def _linked_pods(job: Job, part: Part, link: Link) -> Iterator[FleetPodRow]:
+    attempt = job.attempt
+    remote = attempt.remote_part(part.cluster) if attempt is not None else None
+    seen = link.seen.get(remote.own) if remote is not None else None
+    if attempt is None or remote is None:
+        return
+    nodes = seen.nodes if seen is not None else ()
+    for own_rank, rank in enumerate(part.ranks):
+        replica = attempt.replicas[rank]
+        yield FleetPodRow(
+            job=job.id,
+            name=host_of(job.spec, rank),
+            cluster=part.cluster,
+            ready=int(replica.is_ready),
+            containers=1,
+            status=_status(job, replica),
+            restarts=replica.restarts,
+            created_at=attempt.placed_at,
+            rank=rank,
+            node=nodes[own_rank] if own_rank < len(nodes) else "",
+            own=remote.own,
+        )
 
 
 def pod_rows(cluster: str, job: Job, shown_as: JobId) -> Iterator[FleetPodRow]:

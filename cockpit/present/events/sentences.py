@@ -8,7 +8,7 @@ from typing import assert_never
 
 from cockpit.formats.bindingevent import REASON, binding_message, bindings_of
 from cockpit.model import events
-from cockpit.model.attempt import EndCause
+from cockpit.model.attempt import EndCause, RemotePart
 from cockpit.model.fleet import Member
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Placement
@@ -29,7 +29,7 @@ from cockpit.present.phrases import listed
 from cockpit.present.safe import safe
 from cockpit.present.states import exit_sentence
 
-BindingEvent = events.MemberPlaced | events.BindingGivenUp
+BindingEvent = events.MemberPlaced | events.BindingGivenUp | events.RemotePartChanged
 
 
 def bound_sentence(members: Sequence[str]) -> str:
@@ -44,10 +44,22 @@ def binding_sentence(body: BindingEvent) -> str:
         case events.MemberPlaced():
             nodes = listed(each.node for each in body.placement)
             return f"{safe(body.member)} placed {units.counted(len(body.placement), 'replica')}: {nodes}"
+        case events.RemotePartChanged():
+            return _part_sentence(body.part)
         case events.BindingGivenUp():
             return f"{listed(body.members)} did not place it in time; {_afterwards(body)}"
         case _:
             assert_never(body)
+
+
+def _part_sentence(part: RemotePart) -> str:
+    member = safe(part.member)
+    if not part.own:
+        return f"{member} has lost the part before it was released; it is ordered again"
+    if part.is_recalled:
+        return f"{member} did not start it in time and must give part {safe(part.own)} back before it starts elsewhere"
+    does = "may start it" if part.is_released else "holds it until all other clusters have placed theirs"
+    return f"{member} has the part as {safe(part.own)}: {does}"
 
 
 def _afterwards(body: events.BindingGivenUp) -> str:
@@ -186,7 +198,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.SiteFactorSet()
         ):
             return waiting_sentence(body)
-        case events.MemberPlaced() | events.BindingGivenUp() | events.ClusterReported():
+        case events.MemberPlaced() | events.BindingGivenUp() | events.RemotePartChanged() | events.ClusterReported():
             return _of_other_cluster(body)
         case (
             events.ReplicaStaged()

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from cockpit.engine import decide
 from cockpit.engine.fleet.orders import FLEET, MemberDecision, Open, orders
 from cockpit.engine.fleet.parts import replica_there
-from cockpit.engine.fleet.reports import fleet_nodes, others_held
+from cockpit.engine.fleet.reports import fleet_nodes, nodes_reported, others_held
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
 from cockpit.errors import RequestRefused
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.fleet.gate import Gate
+from cockpit.runtime.fleet.remote import MemberLink, RemoteMember
 from cockpit.runtime.fleet.reports import MemberReports
 from cockpit.runtime.host import Act, Host
 from cockpit.runtime.tasks import Tasks
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from cockpit.engine.ports import Journal, Observer
     from cockpit.model.ids import ReplicaId
     from cockpit.model.jobdetail import ReplicaUse
+    from cockpit.model.node import Node
     from cockpit.model.staging import Progress, StagedCopy
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
@@ -71,6 +72,8 @@ class Members:
 
     def __init__(self) -> None:
         self._members: dict[str, MemberHost] = {}
+        self.remote: dict[str, RemoteMember] = {}
+        """The members that are reached over a link, by name."""
         self._fleet: Host | None = None
         self._reports: asyncio.Queue[Told] = asyncio.Queue()
         self._unread_reports = 0
@@ -78,7 +81,7 @@ class Members:
 
     @property
     def machines(self) -> dict[str, Machine]:
-        """The members' state machines by name, in the fleet's order."""
+        """The state machines of the members in this process by name, in the fleet's order."""
         return {name: each.host.machine for name, each in self._members.items()}
 
     @property
@@ -102,6 +105,16 @@ class Members:
         """Add a member."""
         self._members[name] = MemberHost(name, self._queue_report, journal, executor_for, clock, settings)
 
+    def join_over_link(self, name: str, link: MemberLink, fleet_id: str, clock: Timekeeper) -> None:
+        """Add a member that is reached over a link. `fleet_id`: see `model.fleetorder.Order`."""
+        self.remote[name] = RemoteMember(name, link, fleet_id, clock)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes of all members under their names in the fleet."""
+        over_links = (node for member in self.remote.values() for node in member.nodes)
+        return (*fleet_nodes(self.machines), *over_links)
+
     async def begin(self, fleet: Host) -> None:
         """Start the members, and report their changes to the fleet from now on, beginning with their nodes."""
         self._fleet = fleet
@@ -109,10 +122,14 @@ class Members:
         for member in self._members.values():
             await member.host.start()
             self._tasks.start(self._watch(member), f"watching {member.name}")
+        for name, remote in self.remote.items():
+            self._tasks.start(remote.follow(fleet, self._report_nodes), f"looking at {name}")
 
     async def stop(self) -> None:
         """Stop the members' hosts."""
         await self._tasks.cancel_all()
+        for remote in self.remote.values():
+            await remote.stop()
         for member in self._members.values():
             await member.host.stop()
 
@@ -177,8 +194,16 @@ class Members:
         assert self._fleet is not None
         return replica_there(self._fleet.machine, self.machines, replica)
 
+    def _report_nodes(self) -> None:
+        """Report the nodes of all members if they have changed."""
+        assert self._fleet is not None
+        if nodes_reported(self._fleet.machine, self.nodes):
+            self._queue_report(lambda machine, _: nodes_reported(machine, self.nodes))
+
     async def _order(self, effect: ReplicaEffect) -> None:
         assert self._fleet is not None
+        for remote in self.remote.values():
+            remote.wake()
         for order in orders(effect, self._fleet.machine, self.machines):
             member = self._members[order.member]
             match order:
@@ -210,7 +235,6 @@ class Members:
             # applied.
             if others_held(fleet.machine, member.name, host.machine):
                 self._queue_report(lambda machine, _: others_held(machine, member.name, host.machine))
-            if decide.nodes_changed(fleet.machine, fleet_nodes(self.machines)):
-                self._queue_report(lambda machine, _: decide.nodes_changed(machine, fleet_nodes(self.machines)))
+            self._report_nodes()
             async with host.changed:
                 await host.changed.wait_for(lambda seen=seen: host.machine.state.seq != seen)  # type: ignore[misc] # mypy infers no lambda's defaults

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.model import events
+from cockpit.model.attempt import RemotePart
 from cockpit.model.fleet import Member
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.node import Allocation
@@ -32,6 +34,7 @@ REASONS: list[tuple[Reason, str]] = [
     ),
     (NoMemberPlacement(("beijing", "hangzhou"), NOW), f"beijing and hangzhou could not fit it at 12:00, {TRIED_AGAIN}"),
 ]
+PART = RemotePart(member="west", own="12")
 EVENTS: list[tuple[events.EventBody, str]] = [
     (
         events.JobPlaced(JOB, 1, 0, PLACE, "beijing", 0, ("beijing",) * 3),
@@ -49,6 +52,19 @@ EVENTS: list[tuple[events.EventBody, str]] = [
     (
         events.BindingGivenUp(JOB, 1, ("beijing", "hangzhou"), (), revoked=True),
         "beijing and hangzhou did not place it in time; it waits in its queue to be admitted again",
+    ),
+    (
+        events.RemotePartChanged(JOB, 1, PART),
+        "west has the part as 12: holds it until all other clusters have placed theirs",
+    ),
+    (events.RemotePartChanged(JOB, 1, replace(PART, is_released=True)), "west has the part as 12: may start it"),
+    (
+        events.RemotePartChanged(JOB, 1, replace(PART, is_released=True, is_recalled=True)),
+        "west did not start it in time and must give part 12 back before it starts elsewhere",
+    ),
+    (
+        events.RemotePartChanged(JOB, 1, replace(PART, own="")),
+        "west has lost the part before it was released; it is ordered again",
     ),
     (events.OthersHeld("beijing", (PLACE, PLACE)), "beijing runs 2 jobs of its own"),
 ]
@@ -83,6 +99,7 @@ def test_names_of_clusters_are_escaped(hostile: str) -> None:
         events.JobPlaced(JOB, 1, 0, place, "", 0, (hostile,)),
         events.MemberPlaced(JOB, 1, hostile, place),
         events.BindingGivenUp(JOB, 1, (hostile,), ()),
+        events.RemotePartChanged(JOB, 1, RemotePart(member=hostile, own=hostile)),
         events.OthersHeld(hostile, ()),
     ]
     reasons: list[Reason] = [
