@@ -91,7 +91,7 @@ async def test_a_click_picks_the_card_under_the_mouse_and_moves_the_cursor_to_it
         column = next(line.index("mig-b") for line in (await lab.cockpit).splitlines() if "mig-b" in line)
         await lab.cockpit.player._pilot.click(CardMap, offset=(column, 1))
         await lab.cockpit.stands_on("m01").sees("m01 1(2):mig-b")
-        await lab.cockpit.player._pilot.click(CardMap, offset=(column, 1))
+        await lab.cockpit.player._pilot.click(CardMap, offset=(column, 1), times=2)
         await lab.cockpit.sees("Replicas", "mig-b")
 
 

@@ -9,6 +9,7 @@ import pytest
 from textual.app import App, ComposeResult
 
 from cockpit.present.spans import line
+from cockpit.tui.picture import screen_text
 from cockpit.tui.widgets.lines import Lines, LineView
 from tests.tui.test_table import dark_theme
 
@@ -237,7 +238,9 @@ async def test_the_right_button_copies_the_whole_line_and_no_other_button_does()
 async def test_fixed_lines_are_replaced_cut_to_the_width_and_report_clicks() -> None:
     async with a_page() as page:
         page.head.show([line("one"), line("two"), line("three")])
+        assert screen_text(page.app).splitlines()[:2] == ["one", "two"]
         page.head.show([line("y" * 40)])
+        assert screen_text(page.app).splitlines()[:2] == ["y" * (WIDTH - 1) + "…", ""]
         texts = [page.head.render_line(y).text for y in (0, 1)]
         assert [len(text) for text in texts] == [WIDTH, WIDTH]
         assert texts[0].startswith("yyyy")

@@ -14,7 +14,7 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 
-from cockpit.tui.painting import DifferingUpdate, TerminalContent, WholeUpdate
+from cockpit.tui.painting import PLAIN_VARIABLE, DifferingUpdate, Painter, TerminalContent, WholeUpdate
 
 COLUMNS, LINES = 40, 6
 WORDS = ("job", "漢字", "●", "▇▇▇▎", "é", "e\u0301x", " ", "   ", "waits", "42", "👍")
@@ -120,3 +120,25 @@ def test_only_a_changed_word_is_written():
     WholeUpdate(LayoutUpdate([[line("one")]], Region(0, 0, 16, 1)), shown).render_segments(CONSOLE)
     update = DifferingUpdate(ChopsUpdate([{0: line("two")}], [(0, 0, 16)], [[16]]), shown)
     assert update.render_segments(CONSOLE) == "\x1b[1;8H" + Strip([Segment("two", STYLES[2])]).render(CONSOLE)
+
+
+@pytest.mark.req("UI-62")
+def test_a_painter_writes_what_differs_until_the_screen_is_forgotten_or_where_it_is_turned_off(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    picture = Picture(3)
+    same = ChopsUpdate(
+        [dict(zip(picture.cuts, line, strict=False)) for line in picture.strips],
+        [(y, 0, COLUMNS) for y in range(LINES)],
+        [picture.cuts[1:]] * LINES,
+    )
+    painter = Painter()
+    whole = painter.differing(picture.whole())
+    assert isinstance(whole, WholeUpdate)
+    whole.render_segments(CONSOLE)
+    assert painter.differing(same) is None
+    painter.forget()
+    assert isinstance(painter.differing(same), DifferingUpdate)
+    monkeypatch.setenv(PLAIN_VARIABLE, "1")
+    assert Painter().differing(same) is same
+    assert Painter().differing(picture.whole()).__class__ is LayoutUpdate

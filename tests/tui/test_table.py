@@ -325,3 +325,16 @@ async def test_a_cell_that_changes_without_news_and_a_row_drawn_for_the_first_ti
         seen.table.redraw()
         assert seen.lines()[2].endswith("7")
         assert seen.table._bright == {}
+
+
+@pytest.mark.req("UI-20", "UI-23")
+async def test_the_row_of_the_cursor_and_marked_rows_have_a_background_of_their_own() -> None:
+    async with a_table(4) as seen:
+        await seen.press("space", "space")
+        theme = dark_theme()
+        colours = [
+            {part.style.bgcolor for part in seen.table.render_line(y) if part.style is not None} for y in range(5)
+        ]
+        assert (seen.table.marked, seen.cursor) == ({0, 1}, 2)
+        wanted = ("marked", "marked", "cursor", "background", "background")
+        assert colours == [{theme.background(name).bgcolor} for name in wanted]
