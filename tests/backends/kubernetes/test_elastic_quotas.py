@@ -168,7 +168,7 @@ def test_a_job_asks_for_what_it_lacks() -> None:
         ),
         ("0/2 nodes are available: Insufficient quotas, quotaNameTopo: [nlp research], runtime: x", "nlp"),
         ("0/2 nodes are available: Pod a/b is rejected in PreFilter because ElasticQuota a is more than Max.", "a"),
-        ("Pod a/b is rejected in PreFilter because total ElasticQuota used is more than min", ""),
+        ("Pod a/b is rejected in PreFilter because total ElasticQuota used is more than min", "team-a"),
     ],
 )
 def test_the_schedulers_refusal_by_a_quota_is_no_matter_of_nodes(message: str, queue: str) -> None:
@@ -178,6 +178,20 @@ def test_the_schedulers_refusal_by_a_quota_is_no_matter_of_nodes(message: str, q
     assert isinstance(found, QueueWaits)
     assert (found.manager, found.queue, found.code) == ("elastic quota", queue, "Quota")
     assert found.message in message
+
+
+@pytest.mark.req("KU-05")
+def test_what_a_scheduler_tried_after_a_quota_refused_a_pod_is_left_out() -> None:
+    """As scheduler-plugins 0.35.4 with Kubernetes 1.35.6 writes it, one part for each node of the cluster."""
+    message = (
+        "0/21 nodes are available: Pod team-a/b is rejected in PreFilter because total ElasticQuota used is more than "
+        "min. no new claims to deallocate, PodGroup team-a/wide gets rejected due to Pod b is unschedulable even after "
+        "PostFilter, 0/21 nodes are available: 1 No victims found on node gpu-0000 for preemptor pod b, 1 No victims "
+        "found on node gpu-0001 for preemptor pod b."
+    )
+    conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]
+    found = reason_of(a_job(a_pod(status={"conditions": conditions})))
+    assert found == QueueWaits("elastic quota", "team-a", "Quota", "total ElasticQuota used is more than min")
 
 
 @pytest.mark.req("KU-05")

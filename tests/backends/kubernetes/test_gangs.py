@@ -135,6 +135,34 @@ def test_members_that_would_fit_and_those_not_looked_at_are_told_apart() -> None
 
 @pytest.mark.req("KU-05")
 @pytest.mark.parametrize(
+    "said",
+    [
+        (
+            "pre-filter pod {} cannot find enough sibling pods, current pods number: 2, minMember of group: 4. no new "
+            "claims to deallocate, PodGroup team-a/short gets rejected due to Pod {} is unschedulable even after "
+            "PostFilter, not eligible due to failed to read from cycleState"
+        ),
+        "pre-filter pod {} cannot proceed due to gated pods in the same PodGroup. preemption: 0/21 nodes are available",
+        "podGroup team-a/short failed recently. no new claims to deallocate.",
+    ],
+)
+def test_pods_that_the_scheduler_leaves_alone_because_of_their_gang_wait_together(said: str) -> None:
+    """As scheduler-plugins 0.35.4 writes it; the name of each pod is in its own words."""
+    pods = []
+    for name in ("a", "b"):
+        message = f"0/21 nodes are available: {said.format(name, name)}"
+        conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]
+        pods.append(a_pod(name, status={"conditions": conditions}))
+    found = gang_reason(in_gang(a_job(*pods, workload=a_pytorch_job(2)), a_group(4)))
+    assert found is not None
+    assert [(each.count, each.state, each.names) for each in found.missing] == [
+        (2, MemberState.NOT_CONSIDERED, ("a", "b")),
+        (2, MemberState.NOT_CREATED, ()),
+    ]
+
+
+@pytest.mark.req("KU-05")
+@pytest.mark.parametrize(
     ("pods", "group"),
     [
         ((a_running_pod("a"), a_running_pod("b"), refused("c")), a_group(2)),

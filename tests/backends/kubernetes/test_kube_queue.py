@@ -172,14 +172,21 @@ async def test_without_time_limits_there_is_no_bound_on_when_a_job_fits(
 
 
 @pytest.mark.req("KU-05", "FL-02")
-async def test_a_job_that_was_dequeued_counts_before_it_has_pods(backend: KubernetesBackend, server: FakeApi) -> None:
+@pytest.mark.parametrize("phase", ["Dequeued", "Reserved", "SchedReady", "SchedSucceed"])
+async def test_a_job_that_has_its_quota_counts_before_it_has_pods(
+    backend: KubernetesBackend, server: FakeApi, phase: str
+) -> None:
+    """Koord-Queue reserves the quota of a job that waits for admission checks, or for reserved nodes."""
     server.create(TREES, a_tree(max={"kube-queue/max-jobs": 1}))
     server.create(jobs_of("team-a"), a_job("first"))
-    server.create(UNITS.format("team-a"), a_unit("first", status={"phase": "Dequeued"}))
+    server.create(UNITS.format("team-a"), a_unit("first", status={"phase": phase, "message": "checks"}))
     queue_job(server, "second", cards=1)
     reason = (await explained(backend, "second")).reason
     assert isinstance(reason, QuotaWaits)
     assert reason.limit == QuotaMaxJobs("root/a", 1)
+    own = (await explained(backend, "first")).reason
+    waits = phase in {"Reserved", "SchedReady"}
+    assert own == (QueueWaits("KubeQueue", "root/a", phase, "checks") if waits else PodsNotCreated("PyTorchJob"))
     # A job that fits waits for its turn alone.
     queue_job(server, "other", "team-b")
     await seen(backend, "other", QueueWaits("KubeQueue", "root/b", "Enqueued", ENQUEUED))

@@ -117,6 +117,16 @@ def test_what_the_scheduler_adds_about_a_missing_claim_is_left_out() -> None:
 
 
 @pytest.mark.req("KU-05")
+def test_what_schedulers_try_after_the_causes_is_left_out() -> None:
+    causes = "0/21 nodes are available: 1 node(s) had untolerated taint(s), 20 Insufficient nvidia.com/gpu."
+    rejected = "PodGroup a/b gets rejected due to Pod c is unschedulable even after PostFilter"
+    alone = unschedulable(causes, 1, 1)
+    assert [each.nodes for each in alone.excluded] == [20, 1]
+    for after in (f" no new claims to deallocate, {rejected}.", f" {rejected}, 1 No victims found on node n1."):
+        assert unschedulable(causes + after, 1, 1) == alone
+
+
+@pytest.mark.req("KU-05")
 def test_the_first_layer_that_keeps_pods_back_explains_the_job() -> None:
     assert waiting_reason(a_job(workload=a_pytorch_job())) == PodsNotCreated("PyTorchJob")
     gated = a_pod(spec={"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]})

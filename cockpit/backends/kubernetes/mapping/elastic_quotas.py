@@ -16,6 +16,7 @@ import msgspec
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.quantities import tres_amounts
 from cockpit.backends.kubernetes.mapping.quota_levels import QuotaLevel
+from cockpit.backends.kubernetes.mapping.waiting import causes_alone
 from cockpit.backends.kubernetes.objects.elastic_quota import ElasticQuota
 from cockpit.backends.kubernetes.objects.pod import Quantities
 from cockpit.backends.kubernetes.resources import KOORDINATOR_QUOTAS, Resource
@@ -129,8 +130,9 @@ def quota_reason(job: KubeJob) -> QueueWaits | None:
             continue
         for pattern in _REFUSALS:
             if (match := pattern.search(message)) is not None:
-                queue = match.groupdict().get("queue", "")
-                return QueueWaits(MANAGER, queue, "Quota", message[match.start() :][:_LONGEST])
+                # A quota of scheduler-plugins is that of the pod's namespace.
+                queue = match.groupdict().get("queue", pod.metadata.namespace)
+                return QueueWaits(MANAGER, queue, "Quota", causes_alone(message[match.start() :])[:_LONGEST])
     return None
 
 

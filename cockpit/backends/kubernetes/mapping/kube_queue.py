@@ -15,8 +15,10 @@ from cockpit.model.reasons import Held
 KUBE_QUEUE = "KubeQueue"
 QUOTA_LABELS = ("quota.scheduling.alibabacloud.com/name", "quota.scheduling.koordinator.sh/name")
 """Labels of jobs and queue units that name a node of the quota tree, instead of the one that has their namespace."""
-_DEQUEUED = frozenset({"Dequeued", "Running", "Succeed", "Failed"})
-"""Phases after the queue; the last three tell how the scheduling of the job's pods went."""
+_DEQUEUED = frozenset({"Dequeued", "SchedSucceed", "Running", "Succeed", "Failed"})
+"""Phases after the queue; all but the first tell how the scheduling of the job's pods went."""
+_RESERVED = frozenset({"Reserved", "SchedReady"})
+"""Phases in which Koord-Queue keeps the quota for a job that waits for admission checks, or for reserved nodes."""
 _QUEUE_NAME = "kube-queue/queue-name"
 """Annotation of a queue unit."""
 _QUOTA_OF_QUEUE = "kube-queue/quota-fullname"
@@ -54,6 +56,11 @@ class QueueTurn(NamedTuple):
     def waits(self) -> bool:
         """Whether the queue keeps the job back. Unknown phases count as such: new ones are those before the start."""
         return self.unit is None or self.is_held or self.unit.phase not in _DEQUEUED
+
+    @property
+    def has_quota(self) -> bool:
+        """Whether it keeps its quota while it waits."""
+        return self.unit is not None and not self.is_held and self.unit.phase in _RESERVED
 
     @property
     def is_held(self) -> bool:

@@ -94,10 +94,10 @@ class QuotaUse:
             self._add(leaf, pod_tres(requested(pod.spec)))
 
     def shortage(self, job: KubeJob) -> QuotaShortage | None:
-        """Return the first node where the job does not fit, and what is known of when it will; None: it fits, or the
-        job belongs to no node."""
+        """Return the first node where the job does not fit, and what is known of when it will; None: it fits, has its
+        quota already, or belongs to no node."""
         leaf = self._leaf(job)
-        if leaf == NO_LEAF:
+        if leaf == NO_LEAF or (job.turn is not None and job.turn.has_quota):
             return None
         wanted = _wanted(job)
         limits = self._leaves.quotas.joined(NO_SCOPE, leaf).running
@@ -153,14 +153,19 @@ class QuotaUse:
         if job.waits_in_queue or not (job.turn is not None or job.placed):
             if job.state is JobState.QUEUED:
                 self._count(self._waiting, leaf)
+            if job.turn is not None and job.turn.has_quota:
+                self._keep(number, leaf, None, _wanted(job))
             return
         placed = _sum(pod_tres(requested(pod.spec)) for pod in job.placed)
         amounts = _wanted(job) if job.turn is not None else {**placed, JOBS: _ONE}
         started, limit = job.started_at, job.deadline_seconds
         ends_at = Millis(started + 1000 * limit) if started is not None and limit is not None else None
+        self._keep(number, leaf, ends_at, amounts)
+        self._count(self._running, leaf)
+
+    def _keep(self, number: JobId, leaf: str, ends_at: Millis | None, amounts: Amounts) -> None:
         self._counted.append(_Counted(number, ends_at, leaf, amounts))
         self._add(leaf, amounts)
-        self._count(self._running, leaf)
 
     def _leaf(self, job: KubeJob) -> str:
         return job.turn.leaf if job.turn is not None else self._leaves.of(job.meta.namespace, job.named)

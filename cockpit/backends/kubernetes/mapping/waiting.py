@@ -23,8 +23,13 @@ from cockpit.model.pod_reasons import (
 
 _MESSAGE = re.compile(r"(\d+)/(\d+) nodes are (?:un)?available:?\s*(.*?)(?:[.,] preemption: (.*?))?\.?\s*", re.DOTALL)
 _ORIGIN = re.compile(r"^.*?\bOrigin reason is \S+: ", re.DOTALL)
-_CLAIMS = re.compile(r"[.,]?\s*(?:no new|still not able to \w+ the) claims? to deallocate\.?\s*$|\. not found$")
-"""What the plugin of dynamic resource allocation adds to the causes of any pod since Kubernetes 1.34."""
+_AFTERWARDS = re.compile(
+    r"[.,]?\s*(?:(?:no new|still not able to \w+ the) claims? to deallocate\b"
+    r"|PodGroup \S+ gets rejected due to Pod ).*$|\. not found$",
+    re.DOTALL,
+)
+"""What plugins add to the causes: that of dynamic resource allocation for any pod since Kubernetes 1.34, and those of
+scheduler-plugins, which reject the pod's whole group and then look for victims on each node."""
 _CAUSE = re.compile(r"(\d+) (.+)", re.DOTALL)
 _TAINT = re.compile(r"node\(s\) had (?:untolerated )?taint(?:\(s\))?(?: \{([^}]*)\}.*)?")
 _CAUSES: tuple[tuple[re.Pattern[str], Obstacle], ...] = tuple(
@@ -85,7 +90,7 @@ def unschedulable(message: str, pods: int, wanted: int) -> Unschedulable:
     if match is None:
         return Unschedulable(pods, wanted, None, message=message[:_LONGEST])
     excluded: Counter[tuple[Obstacle, str]] = Counter()
-    for part in _parts(_CLAIMS.sub("", match[3])):
+    for part in _parts(causes_alone(match[3])):
         cause = _CAUSE.fullmatch(part)
         count, words = (int(cause[1]), cause[2]) if cause is not None else (0, part)
         excluded[_cause(words)] += count
@@ -93,6 +98,11 @@ def unschedulable(message: str, pods: int, wanted: int) -> Unschedulable:
         NodesExcluded(count, obstacle, about) for (obstacle, about), count in sorted(excluded.items(), key=_most_nodes)
     )
     return Unschedulable(pods, wanted, int(match[2]), found, preemption=(match[4] or "")[:_LONGEST])
+
+
+def causes_alone(words: str) -> str:
+    """Return the scheduler's words without what its plugins tried after these causes."""
+    return _AFTERWARDS.sub("", words)
 
 
 def _most_nodes(each: tuple[tuple[Obstacle, str], int]) -> tuple[int, str]:
