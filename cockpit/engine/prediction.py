@@ -28,6 +28,7 @@ from cockpit.model.reasons import DependencyNever, Explanation, NoEligibleNode, 
 from cockpit.model.refusal import Refusal
 from cockpit.model.spec import NO_LIMIT_SECONDS
 from cockpit.sched.explain import NEVER, reasons_of
+from cockpit.sched.fleet.by_member import member_outlooks
 from cockpit.sched.forecast.named_bounds import named_bounds
 from cockpit.sched.forecast.whatif import candidates
 from cockpit.sched.rules.counters import holders
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.engine.views.redaction import Shown
     from cockpit.model.events import EventBody
+    from cockpit.model.fleetoutlook import MemberOutlook
     from cockpit.model.forecast import BoundMove, MoveCause
     from cockpit.model.ids import JobId, NodeName
     from cockpit.model.job import Job
@@ -159,8 +161,16 @@ def _outlook(predictor: StartPredictor, job: Job, changed: Iterable[Changed], mo
         explanation=explanation,
         forecast=forecast,
         what_ifs=tuple(_worth_showing(tried)),
+        members=() if forecast.now or not changed else tuple(_on_members(predictor, job)),
         failure=predictor.failure(job.id),
     )
+
+
+def _on_members(predictor: StartPredictor, job: Job) -> Iterator[MemberOutlook]:
+    """Yield what each member of a fleet has for the job, with the start that it would have on this member alone."""
+    for each in member_outlooks(predictor.plan.index, predictor.snapshot, job):
+        alone = predictor.if_instead(replace(job, partitions=(each.cluster,)), None)
+        yield replace(each, starts_now=alone.now, likely_at=alone.likely_at)
 
 
 def shown_outlook(actor: Actor, outlook: Outlook, jobs: Mapping[JobId, Job]) -> Outlook:

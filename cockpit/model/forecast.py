@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
+from cockpit.model.fleetoutlook import MemberOutlook
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.reasons import Explanation
@@ -320,6 +321,8 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     what_ifs: tuple[WhatIf, ...] = ()
     """The changes with which the job starts sooner, and those within the bounds that its reason names; the soonest
     start first."""
+    members: tuple[MemberOutlook, ...] = ()
+    """On a fleet: what each member cluster has for the job, and when it would start on that member alone."""
     named: tuple[HoldingJob, ...] = ()
     """The jobs ahead, the ends awaited and the holders, those that the user may see."""
     holders: tuple[JobId, ...] = ()

@@ -11,6 +11,7 @@ from cockpit.model.job import ENDED, JobState
 from cockpit.model.reasons import NoAlternative, NoEligibleNode, NotEvaluated, never_starts
 from cockpit.present import units
 from cockpit.present.columns import Context
+from cockpit.present.fleet_outlook import member_lines
 from cockpit.present.moments import clock
 from cockpit.present.phrases import as_sentence, listed
 from cockpit.present.reasons import START_UNKNOWN, reason_sentence
@@ -91,6 +92,7 @@ def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     yield from moved_lines(outlook, context)
     yield from _ahead(outlook)
     yield from what_if_lines(outlook, context)
+    yield from member_lines(outlook.members, context)
     yield from no_bound_lines(outlook.forecast)
 
 

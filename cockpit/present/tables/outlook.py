@@ -10,6 +10,7 @@ from cockpit.model.forecast import AwaitedJob, Forecast, Outlook
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import Reason
 from cockpit.present.columns import NOTHING, RECORDS, Column, Context, TableView, ValueKind
+from cockpit.present.fleet_outlook import members_json, when
 from cockpit.present.job_values import REASON_SCHEMA, reason_json
 from cockpit.present.moments import iso
 from cockpit.present.outlook import outlook_id, prediction, until, what_if
@@ -218,6 +219,18 @@ _COLUMNS: Final = (
         derive=what_ifs,
         words=lambda outlook, context: (
             "; ".join(f"{what_if(each)}: {until(each.forecast, context)}" for each in outlook.what_ifs) or NOTHING
+        ),
+        schema=RECORDS,
+        wide=True,
+    ),
+    Column(
+        "members",
+        "CLUSTERS",
+        "On a fleet: what each cluster has free, what is asked, and when it would start on that cluster alone",
+        ValueKind.RECORD,
+        derive=lambda outlook, context: members_json(outlook.members, context),
+        words=lambda outlook, context: (
+            "; ".join(f"on {safe(each.cluster)}: {when(each, context)}" for each in outlook.members) or NOTHING
         ),
         schema=RECORDS,
         wide=True,
