@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from cockpit.present.safe import safe
+from cockpit.present.safe import safe, safe_lines
 from cockpit.present.spans import TEXT, Line, Span
 from cockpit.present.units import size
 
@@ -32,41 +32,42 @@ def log_lines(text: str) -> list[str]:
     )
 
 
-class LogLines:
-    """The lines of a log that arrives in pieces, which may end anywhere."""
+class SafeColours:
+    """A decoder for a log that arrives in pieces and goes to a terminal: colours stay, all else that a terminal obeys
+    becomes visible."""
 
     def __init__(self) -> None:
-        from codecs import getincrementaldecoder
+        self._rest = b""
+        """The incomplete line at the end, of which a sequence or a character may be cut."""
 
-        self._decoder = getincrementaldecoder("utf-8")("backslashreplace")
-        self._open = ""
-        """The last, incomplete line as it was written."""
-        self._rendition = PLAIN
-        """Rendition at the beginning of that line."""
+    def feed(self, data: bytes) -> str:
+        """Return the text of all complete lines so far."""
+        lines, newline, rest = (self._rest + data).rpartition(b"\n")
+        if not newline and len(rest) < MOST_HELD:
+            self._rest = rest
+            return ""
+        self._rest = rest if newline else b""
+        return self._shown(lines + newline if newline else rest)
 
-    def feed(self, data: bytes) -> list[Line]:
-        """Return the lines after more data. The first one replaces the last line so far; the last one may still
-        grow."""
-        # The piece may begin in the middle of a line, whose beginning was shown already and is shown again as a whole.
-        *ended, going_on = (self._open + self._decoder.decode(data)).split("\n")
-        lines = []
-        for each in ended:
-            line, self._rendition = _styled_line(each, self._rendition)
-            lines.append(line)
-        self._open = self._without_what_is_replaced(going_on)
-        return [*lines, _styled_line(self._open, self._rendition)[0]]
+    def finish(self) -> str:
+        """Return the rest of the text."""
+        rest, self._rest = self._rest, b""
+        return self._shown(rest)
 
-    def _without_what_is_replaced(self, line: str) -> str:
-        """Return the incomplete line without what a carriage return replaced, so that a progress bar does not grow for
-        days; colours before the carriage return still apply."""
-        text = line.rstrip("\r")
-        replaced, _, shown = text.rpartition("\r")
-        if replaced:
-            *_, (_, self._rendition) = pieces(replaced, self._rendition)
-        # One carriage return at the end stays: the text that follows it replaces the line.
-        return shown + line[len(text) :][:1]
+    def _shown(self, data: bytes) -> str:
+        if not data.translate(None, _HARMLESS):  # a hundred times as fast, and most logs are so
+            return data.decode("ascii")
+        text, at, shown = data.decode("utf-8", "backslashreplace"), 0, list[str]()
+        for sequence in _SEQUENCE.finditer(text):
+            shown += [safe_lines(text[at : sequence.start()]), sequence[0]]
+            at = sequence.end()
+        return "".join([*shown, safe_lines(text[at:])])
 
 
+_HARMLESS: Final = bytes([*b"\n\t", *range(0x20, 0x7F)])
+"""Bytes that a terminal shows as they are."""
+MOST_HELD: Final = 1 << 20
+"""Longest line, in bytes, that is held back until it is complete."""
 LOOK_BACK: Final = 4096
 """Bytes before a line in which the colours that apply to it may have been set."""
 

@@ -6,7 +6,7 @@ memory; after these were added, the same call goes on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cockpit.present.log_lines import LOOK_BACK, line_of_bytes
 from cockpit.present.spans import line_width, wrapped
@@ -14,6 +14,10 @@ from cockpit.present.spans import line_width, wrapped
 if TYPE_CHECKING:
     from cockpit.present.log_blocks import LogBlocks
     from cockpit.present.spans import Line
+
+
+MOST_LONG_LINES: Final = 50
+"""Most lines of a page that are longer than a block: more would take more blocks than fit into memory."""
 
 
 class Place(NamedTuple):
@@ -47,12 +51,14 @@ class LogPages:
         """Return the rows from this place on, as many as fit."""
         rows: list[Row] = []
         offset, skipped = top
-        while len(rows) < self.height and offset < self.blocks.size:
+        long_lines = 0
+        while len(rows) < self.height and offset < self.blocks.size and long_lines < MOST_LONG_LINES:
             end = self.blocks.next_start(offset)
             drawn = self._drawn(offset, end)
             # A narrower window, or a line that was shortened, may have fewer rows than before.
             first = min(skipped, len(drawn) - 1)
             rows += [Row(Place(offset, first + number), end, each) for number, each in enumerate(drawn[first:])]
+            long_lines += end - offset >= self.blocks.width
             offset, skipped = end, 0
         return rows[: self.height]
 
@@ -84,8 +90,10 @@ class LogPages:
 
     def _above(self, place: Place, rows: int) -> Place:
         offset, row = place.offset, place.row - rows
-        while row < 0 and offset > 0:
-            offset = self.blocks.previous_start(offset)
+        long_lines = 0
+        while row < 0 and offset > 0 and long_lines < MOST_LONG_LINES:
+            before, offset = offset, self.blocks.previous_start(offset)
+            long_lines += before - offset >= self.blocks.width
             row += self._height(offset)
         return Place(offset, max(0, row))
 

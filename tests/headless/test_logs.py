@@ -121,3 +121,63 @@ def test_a_character_cut_in_two_at_the_end_of_a_log_is_shown_as_bytes(desk: Desk
     desk.backend.log = "grün".encode()[:3]
     assert desk("logs", "4715/0", terminal=True).out == b"gr\\xc3"
     assert desk("logs", "4715/0").out == "grün".encode()[:3]
+
+
+def long_log() -> bytes:
+    """Two windows of a reader and more, with a line longer than a block."""
+    return LOG + b"needle " + b"x" * 100_000 + b" needle\n" + LOG + b"last Needle"
+
+
+@pytest.mark.req("UI-14", "UI-41")
+def test_a_search_prints_each_matching_line_once_behind_its_offset(desk: Desk) -> None:
+    desk.backend.log = log = long_log()
+    done = desk("logs", "4715", "--search", "line 2999", "--stderr")
+    assert (done.code, done.out) == (66, b""), "nothing on stderr"
+    done = desk("logs", "4715", "--search", "line 2999")
+    expected = [f"{at}:{text}" for at, text in offsets(log) if text.startswith("line 2999")]
+    assert (done.code, done.lines) == (0, expected)
+    assert len(expected) == 22
+    done = desk("logs", "4715", "--search", "^last needle$", "--regex")
+    assert done.lines == [f"{len(log) - 11}:last Needle"]
+    done = desk("logs", "4715", "--search", "needle")
+    assert done.lines[0].startswith(f"{len(LOG)}:needle")
+    assert [line[-6:] for line in done.lines] == ["xxxxxx", "needle", "Needle"], "a long line is printed in parts"
+
+
+def offsets(log: bytes) -> list[tuple[int, str]]:
+    """The first byte and the text of each line."""
+    at, lines = 0, []
+    for each in log.splitlines(keepends=True):
+        lines.append((at, each.decode().rstrip("\n")))
+        at += len(each)
+    return lines
+
+
+@pytest.mark.req("UI-14", "UI-41")
+def test_the_lines_around_an_offset_are_printed_without_reading_the_rest(desk: Desk) -> None:
+    desk.backend.log = LOG
+    at = LOG.index(b"line 20000\n")
+    done = desk("logs", "4715", "--around", str(at + 3), "--lines", "2")
+    assert done.lines == [f"line {number}" for number in range(19_998, 20_003)]
+    assert sum(request.limit for _, request in output_asked_for(desk)) < 600_000
+    assert desk("logs", "4715", "--around", "0", "--lines", "1").lines == ["line 0", "line 1"]
+    assert desk("logs", "4715", "--around", "999999999", "--lines", "1").lines == ["line 29998", "line 29999"]
+    desk.backend.log = b""
+    assert desk("logs", "4715", "--around", "7").out == b""
+
+
+@pytest.mark.req("UI-14")
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("--search", ""), "there is no text to look for"),
+        (("--search", "x", "--follow"), "go neither together nor with --tail or --follow"),
+        (("--search", "x", "--around", "3"), "go neither together"),
+        (("--search", "(", "--regex"), "The pattern '(' cannot be searched: grep:"),
+    ],
+)
+def test_a_search_that_cannot_be_made_is_refused(desk: Desk, words: tuple[str, ...], error: str) -> None:
+    desk.backend.log = LOG
+    done = desk("logs", "4715", *words)
+    assert done.code in {64, 65}
+    assert error in done.err

@@ -5,14 +5,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.style import Style
 
-from cockpit.present.log_lines import LogLines, log_lines
+from cockpit.present.log_lines import SafeColours, line_of_bytes, log_lines
 from cockpit.present.safe import is_harmful
 from cockpit.present.spans import Line, Span
 from tests.hostile import HOSTILE
 
 
-def texts(lines: list[Line]) -> list[str]:
-    return ["".join(span.text for span in line) for line in lines]
+def lines_of(data: bytes) -> list[Line]:
+    """Each line, read with what is before it."""
+    lines, at = [], 0
+    for each in data.splitlines(keepends=True) if b"\r" not in data else data.split(b"\n"):
+        begin = data.index(each, at)
+        lines.append(line_of_bytes(each, data[:begin]))
+        at = begin + len(each)
+    return lines
 
 
 BAR = "".join(f"\rEpoch 1: {share:3}%|{'█' * (share // 10)}" for share in range(101))
@@ -36,36 +42,17 @@ def test_a_log_reads_as_on_a_terminal(text: str, lines: list[str]) -> None:
 
 
 @pytest.mark.req("UI-03")
-def test_a_progress_bar_is_one_line_that_moves() -> None:
-    log = LogLines()
-    shown = [log.feed(piece.encode()) for piece in BAR.split("\r")[1:] for piece in ("\r", piece)]
-    assert all(len(lines) == 1 for lines in shown)
-    assert texts(shown[-1]) == ["Epoch 1: 100%|██████████"]
-    assert len(log._open) < 30
+def test_a_progress_bar_shows_its_last_state() -> None:
+    (shown,) = lines_of(BAR.encode())
+    assert "".join(span.text for span in shown) == "Epoch 1: 100%|██████████"
 
 
 @pytest.mark.req("TR-05")
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=list(HOSTILE))
 def test_control_characters_of_a_log_are_escaped(text: str) -> None:
     data = text.encode("utf-8", "surrogatepass") + b"\xff\x9b\n"
-    shown = "".join(texts(LogLines().feed(data)))
+    shown = "".join(span.text for line in lines_of(data) for span in line)
     assert not any(is_harmful(char) for char in shown if char != "\u200d")
-
-
-COLOURED = st.lists(
-    st.sampled_from(["a", "b", "\r", "\n", "\t", "é训", "\x1b[31m", "\x1b[1;44m", "\x1b[0m", "\x1b[38;5;9m", "\x1b["])
-).map("".join)
-
-
-@given(COLOURED, st.data())
-def test_pieces_make_the_same_lines_as_the_whole(text: str, data: st.DataObject) -> None:
-    log, lines, rest = LogLines(), [()], text.encode()
-    while rest:
-        size = data.draw(st.integers(1, len(rest)))
-        lines[-1:] = log.feed(rest[:size])
-        rest = rest[size:]
-    lines[-1:] = log.feed(b"")
-    assert lines == LogLines().feed(text.encode())
 
 
 @pytest.mark.req("UI-14")
@@ -87,7 +74,7 @@ def test_pieces_make_the_same_lines_as_the_whole(text: str, data: st.DataObject)
     ],
 )
 def test_colours_are_shown_as_colours(data: bytes, line: Line) -> None:
-    lines = LogLines().feed(data)
+    lines = lines_of(data)
     assert next(each for each in reversed(lines) if each) == line
     assert all(Style.parse(span.role.removeprefix("sgr:")) for each in lines for span in each if span.role != "text")
 
@@ -96,6 +83,28 @@ def test_colours_are_shown_as_colours(data: bytes, line: Line) -> None:
     ("on", "off"), [(1, 22), (2, 22), (3, 23), (4, 21), (4, 24), (7, 27), (9, 29), (31, 39), (44, 49), (1, 0)]
 )
 def test_text_attributes_of_a_log_are_switched_on_and_off(on: int, off: int) -> None:
-    shown, _ = LogLines().feed(f"a\x1b[{on}mb\x1b[{off}mc\n".encode())
+    (shown,) = lines_of(f"a\x1b[{on}mb\x1b[{off}mc\n".encode())
     roles = {char: span.role for span in shown for char in span.text}
     assert roles["a"] == roles["c"] != roles["b"]
+
+
+@pytest.mark.req("UI-14", "TR-05")
+@given(
+    st.lists(st.sampled_from([b"a", b"\n", b"\x1b[31m", b"\x1b[2J", b"\x9b", "é".encode(), b"\r"]), max_size=30),
+    st.data(),
+)
+def test_what_a_pager_gets_has_colours_and_nothing_else_that_acts(pieces_of: list[bytes], data: st.DataObject) -> None:
+    log = b"".join(pieces_of)
+    cut = data.draw(st.integers(0, len(log)))
+    text = SafeColours()
+    shown = text.feed(log[:cut]) + text.feed(log[cut:]) + text.finish()
+    whole = SafeColours()
+    assert shown == whole.feed(log) + whole.finish()
+    assert shown.count("\x1b[31m") == shown.count("\x1b") == log.count(b"\x1b[31m")
+    assert not set(shown.replace("\x1b[31m", "")) & set(map(chr, [*range(10), *range(11, 32), *range(0x7F, 0xA0)]))
+
+
+@pytest.mark.req("UI-14")
+def test_a_line_without_end_is_given_to_a_pager_in_parts() -> None:
+    text = SafeColours()
+    assert sum(len(text.feed(b"x" * (1 << 19))) for _ in range(8)) == 1 << 22

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC
+from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 from rich.color import Color
 
-from cockpit.model.asking import LogChunk, LogRequest, LogStream
-from cockpit.model.ids import JobId
-from cockpit.present.columns import Context
-from cockpit.present.spans import plain
-from cockpit.tui.job_log import JobLog
-from cockpit.tui.widgets.lines import LineView
-from tests.doubles.samples import NOW
+from cockpit.errors import CockpitError
+from cockpit.model.asking import LogChunk, LogMatches, LogRequest, LogSearch, LogStream
+from cockpit.runtime.log_search import search_file
+from cockpit.tui.widgets.log_view import LogView
 from tests.tui.lab import Lab, a_lab, job, the_lab
 
 TRACEBACK = (
@@ -36,12 +34,19 @@ class Logs:
         text = self._texts.get((request.rank, request.stream), b"")
         start = max(0, len(text) + request.offset) if request.offset < 0 else request.offset
         data = text[start : start + request.limit]
-        return LogChunk(data, start, ended=start + len(data) >= len(text))
+        return LogChunk(data, start, ended=start + len(data) >= len(text), size=len(text))
+
+    async def search(self, request: LogSearch) -> LogMatches:
+        with TemporaryFile() as file:
+            file.write(self._texts.get((request.rank, request.stream), b""))
+            file.flush()
+            return await search_file(file.fileno(), request)
 
 
 def shows(lab: Lab, texts: dict[tuple[int, LogStream], bytes]) -> Logs:
     logs = Logs(texts)
     lab.backend.logs = logs.read
+    lab.backend.search_log = logs.search
     return logs
 
 
@@ -87,30 +92,12 @@ async def test_the_log_of_the_failed_replica_opens_and_a_key_opens_the_others() 
         await lab.cockpit.press("i").sees(f"replica {failed} here")
 
 
-@pytest.mark.req("UI-14")
-async def test_a_note_names_the_shown_part_of_a_large_log() -> None:
-    async with the_lab() as lab:
-        lines = b"".join(b"%015d\n" % number for number in range(200_000))
-        shows(lab, {(0, LogStream.STDOUT): lines})
-        await lab.cockpit.press("l").sees("000000000199999").press("g")
-        screen = await lab.cockpit.sees("… the first 2M and", "earlier lines not shown; all of it: cockpit logs 1")
-        assert "000000000000000" not in screen
-
-
-@pytest.mark.req("UI-14")
-async def test_the_note_names_the_stream_and_a_whole_log_has_none() -> None:
-    async with the_lab() as lab:
-        shows(lab, {(0, LogStream.STDERR): b"x" * (1 << 20) + b"\ntail\n", (0, LogStream.STDOUT): b"short\n"})
-        await lab.cockpit.press("l").sees("short").misses("not shown").press("o").sees("tail").press("g")
-        await lab.cockpit.sees("… the first 6 B not shown; all of it: cockpit logs 1 --stderr")
-
-
 @pytest.mark.req("UI-14", "TR-05")
 async def test_colours_are_drawn_and_no_other_sequence_is() -> None:
     async with the_lab() as lab:
         shows(lab, {(0, LogStream.STDOUT): b"\x1b[31mred\x1b[0m \x1b[2Jplain\n"})
         await lab.cockpit.press("l").sees("red \\x1b[2Jplain")
-        view = lab.cockpit.app.screen.query_one(LineView)
+        view = lab.cockpit.app.screen.query_one(LogView)
         strip = view.render_line(0)
         colours = {segment.text: segment.style.color for segment in strip if segment.style is not None}
         assert colours["red"] == Color.parse("red")
@@ -134,10 +121,58 @@ async def test_a_log_whose_tab_is_left_before_it_is_chosen_still_opens_at_its_er
         await lab.cockpit.press("]").sees("stderr at its error", "Traceback")
 
 
+@pytest.fixture
+def pager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What $PAGER was given."""
+    program, given = tmp_path / "pager", tmp_path / "given"
+    program.write_text(f'#!/bin/sh\ncp "$2" {given}.new; mv {given}.new {given}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PAGER", f"{program} -n")
+    return given
+
+
+@pytest.mark.req("UI-14", "TR-05")
+async def test_the_pager_gets_the_whole_log_with_colours_and_nothing_else_that_a_terminal_obeys(pager: Path) -> None:
+    async with the_lab() as lab:
+        lines = b"".join(b"%015d\n" % number for number in range(200_000))
+        shows(lab, {(0, LogStream.STDOUT): lines + b"\x1b[31mred\x1b[0m \x1b]0;title\x07\n"})
+        await lab.cockpit.press("l").sees("000000000199999").press("v")
+        async with asyncio.timeout(60):
+            while not await asyncio.to_thread(pager.exists):  # noqa: ASYNC110 - a file has no event
+                await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(pager.read_bytes) == lines + b"\x1b[31mred\x1b[0m \\x1b]0;title\\x07\n"
+
+
+@pytest.mark.req("UI-14", "TR-04")
+async def test_a_pager_that_cannot_be_started_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGER", "/nowhere/pager")
+    async with the_lab() as lab:
+        shows(lab, {(0, LogStream.STDOUT): b"all is well\n"})
+        await lab.cockpit.press("l").sees("all is well").press("v").sees("/nowhere/pager cannot be started", "PAGER")
+
+
 @pytest.mark.req("UI-14")
-def test_the_note_names_the_attempt_and_the_replica_that_are_shown() -> None:
-    log = JobLog(JobId(47))
-    log.rank, log.attempt, log.stream = 2, 1, LogStream.STDERR
-    log.take(LogChunk(b"tail\n", 2048, ended=True), NOW)
-    said = plain(log.lines(Context(now=NOW, zone=UTC))[0])
-    assert said == "… the first 2K not shown; all of it: cockpit logs 47/2 --attempt 1 --stderr"
+async def test_a_search_goes_through_the_whole_log_and_a_number_to_its_line() -> None:
+    async with the_lab() as lab:
+        lines = b"".join(b"%015d\n" % number for number in range(200_000))
+        shows(lab, {(0, LogStream.STDOUT): lines, (0, LogStream.STDERR): b"a warning\n"})
+        await lab.cockpit.press("l").sees("000000000199999", "of 200 000")
+        await lab.cockpit.press("/").type("99999").press("Enter").sees("of 2", "Esc ends").press(">").sees("1 of 2")
+        await lab.cockpit.sees("000000000099999").press("Escape").misses("Esc ends")
+        await lab.cockpit.press("%").type("1234").press("Enter").sees("line 1 234 of 200 000", "000000000001233")
+        await lab.cockpit.press("%").type("50%").press("Enter").sees("000000000100000")
+        await lab.cockpit.press("%").type("half").press("Enter").sees("neither a line's number nor a percentage")
+        await lab.cockpit.press("o").sees("a warning", "line 1 of 1")
+
+
+@pytest.mark.req("UI-14")
+async def test_an_engine_that_cannot_search_still_shows_the_log_of_a_failed_job() -> None:
+    async with the_lab() as lab:
+        shows(lab, {(0, LogStream.STDERR): TRACEBACK})
+
+        async def unknown(_request: LogSearch) -> LogMatches:
+            raise CockpitError("There is no operation search_log.")
+
+        lab.backend.search_log = unknown
+        await lab.cockpit.press("j").stands_on("broken").press("l").sees("RuntimeError: CUDA error")
+        await lab.cockpit.press("/").type("layer").press("Enter").sees("There is no operation search_log.")

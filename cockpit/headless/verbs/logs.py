@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 
 import msgspec
 
 from cockpit.headless.arguments import UsageError, Verb, count, reference
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.log_matches import LogReader, matching_lines
 from cockpit.headless.services import Call
 from cockpit.headless.streams import Streams
-from cockpit.model.asking import LogRequest, LogStream, was_emptied
+from cockpit.model.asking import LogRequest, LogSearch, LogStream, was_emptied
 from cockpit.model.capabilities import Ability
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
@@ -30,6 +31,15 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--attempt", type=count, metavar="K", help="of this attempt, from 1 (the last)")
     parser.add_argument("--stderr", action="store_true", help="its error stream instead of its output")
     parser.add_argument("--tail", type=count, metavar="N", help="only the last so many lines")
+    parser.add_argument(
+        "--search",
+        type=search_text,
+        metavar="TEXT",
+        help="only lines with this text, each behind its first byte's offset",
+    )
+    parser.add_argument("--regex", action="store_true", help="TEXT is a regular expression, as of grep -P")
+    parser.add_argument("--around", type=count, metavar="BYTE", help="only the lines around this offset")
+    parser.add_argument("--lines", type=count, metavar="N", default=20, help="so many before and after it (20)")
     parser.add_argument("-f", "--follow", action="store_true", help="follow the log until the job has ended")
 
 
@@ -46,12 +56,50 @@ async def run(call: Call) -> int:
     )
     if args.step and (no_steps := call.backend.capabilities.why_not(Ability.STEPS)):
         raise UsageError(no_steps)
+    if args.search is not None or args.around is not None:
+        return await print_part(call, request)
     offset = 0 if args.tail is None else await tail_offset(call, request, args.tail)
     await copy_from(call, request, offset)
     # For a program too if the job has failed: its output alone would look like a success.
     if request.stream is LogStream.STDOUT and (call.streams.stderr.isatty() or await _has_failed(call, job)):
         await point_to_errors(call, request)
     return ExitCode.OK
+
+
+def search_text(text: str) -> str:
+    """Return a text to search for. ArgumentTypeError: it is empty."""
+    if not text:
+        raise ArgumentTypeError("there is no text to look for")
+    return text
+
+
+async def print_part(call: Call, request: LogRequest) -> int:
+    """Print the lines that match, or those around an offset; the rest of the log is not read."""
+    args = call.args
+    if args.follow or args.tail is not None or (args.search is not None and args.around is not None):
+        raise UsageError("--search and --around go neither together nor with --tail or --follow.")
+    reader, writer = LogReader(call.backend, request), _Writer(call.streams)
+    await reader.open()
+    if args.around is not None:
+        async for data in reader.bytes_between(*await reader.around(args.around, args.lines)):
+            writer.write(data)
+        writer.finish()
+        return ExitCode.OK
+    found = False
+    search = LogSearch(
+        job=request.job,
+        rank=request.rank,
+        attempt=request.attempt,
+        stream=request.stream,
+        step=request.step,
+        text=args.search,
+        pattern=args.regex,
+    )
+    async for begin, data in matching_lines(call.backend, reader, search):
+        found = True
+        writer.write(f"{begin}:".encode() + data.removesuffix(b"\n") + b"\n")
+    writer.finish()
+    return ExitCode.OK if found else ExitCode.NOT_FOUND
 
 
 async def _rank(call: Call, job: JobId) -> int:
@@ -158,5 +206,13 @@ class _Writer:
 
 
 LOGS = Verb(
-    arguments, run, ("cockpit logs 4711", "cockpit logs 4711 -f --tail 20", "cockpit logs 4711/1 --stderr > errors.txt")
+    arguments,
+    run,
+    (
+        "cockpit logs 4711",
+        "cockpit logs 4711 -f --tail 20",
+        "cockpit logs 4711/1 --stderr > errors.txt",
+        "cockpit logs 4711 --search 'out of memory'",
+        "cockpit logs 4711 --around 182734551 --lines 5",
+    ),
 )

@@ -168,6 +168,14 @@ VIEWING: Final = (
         looks.on_page(lambda page: page.find(-1)),
         title="prev match",
     ),
+    _page(
+        "place",
+        ("percent_sign",),
+        "Go to a line of the log, or to a percentage",
+        looks.on_page(lambda page: page.ask_place()),
+        title="go to line",
+    ),
+    _page("pager", ("v",), "Open the whole log in $PAGER", looks.on_page(lambda page: page.open_pager())),
     _page("times", ("t",), "Show or hide the time of each line", looks.on_page(lambda page: page.toggle_times())),
     _page(
         "replica",

@@ -10,15 +10,15 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from cockpit.errors import CockpitError
-from cockpit.model.asking import LogStream, was_emptied
 from cockpit.present.frame import Key, key_at, key_row, view_at, view_row
 from cockpit.present.job.tabs import TABS, head_line, tab_lines
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, STRONG, Span, key_hint, line, line_width, spread
-from cockpit.tui.job_log import JobLog
+from cockpit.tui.log_tab import LogTab
 from cockpit.tui.screens.dialog import Closable, is_open
-from cockpit.tui.widgets.entry import SEARCH, Entry
+from cockpit.tui.widgets.entry import PLACE, SEARCH, Entry
 from cockpit.tui.widgets.lines import Lines, LineView
+from cockpit.tui.widgets.log_view import LogView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +35,8 @@ REFRESH_SECONDS = 1.0
 LOG_LOOK_SECONDS = 0.02
 """Seconds between two looks whether the whole log is shown, when a script waits for that."""
 HINT = "text to look for; Enter stays there, Esc returns"
+LOG_HINT = "text to look for in the whole log, or ~ and a regular expression; Enter stays there, Esc returns"
+PLACE_HINT = "the number of a line, or a percentage such as 40%"
 
 
 class JobPage(Closable[None]):
@@ -51,15 +53,14 @@ class JobPage(Closable[None]):
         self.job = job
         self.tab = tab
         self._detail: JobDetail | None = None
-        self._log = JobLog(job)
-        self._log_is_chosen = False
-        """Its replica and stream are: by the first look at it, or by the user."""
+        self._log = LogTab(self, job, lambda: self.query_one(LogView))
 
     def compose(self) -> ComposeResult:
         theme = self.app.state.role_theme
         yield Lines(theme, id="head")
         yield Lines(theme, ground="background", id="tabs")
         yield LineView(theme, id="body")
+        yield LogView(theme, self.app.state.context)
         yield Entry(id="entry")
         yield Lines(theme, id="keys")
 
@@ -68,7 +69,6 @@ class JobPage(Closable[None]):
         return self.query_one(LineView)
 
     def on_mount(self) -> None:
-        self._body.focus()
         self.run_worker(self._follow_job(), name="page")
         self.show_tab(self.tab)
 
@@ -78,15 +78,19 @@ class JobPage(Closable[None]):
             return
         self.tab = tab
         self._body.search("")
-        self._body.follow = tab == LOGS
         self._body.scroll_to(y=0, animate=False)
+        self._body.display, self._log.view.display = tab != LOGS, tab == LOGS
         if tab == LOGS:
-            # Exclusive: the follower of another replica, stream or attempt ends with this.
-            self.run_worker(self._follow_log(), name="log", group="log", exclusive=True)
+            self._log.show()
         else:
-            # Nothing is read from the cluster for a tab that is not shown.
-            self.workers.cancel_group(self, "log")
+            self._log.hide()
+        if not self.query_one(Entry).display:
+            self.set_focus(self._shown_part, scroll_visible=False)
         self.draw()
+
+    @property
+    def _shown_part(self) -> LineView | LogView:
+        return self._log.view if self.tab == LOGS else self._body
 
     def draw(self) -> None:
         """Draw the whole page from the present state."""
@@ -119,8 +123,7 @@ class JobPage(Closable[None]):
 
     def other_stream(self) -> None:
         """Switch the log between stdout and stderr."""
-        self._log_is_chosen, self._log.at_error = True, False
-        self._log.stream = LogStream.STDERR if self._log.stream is LogStream.STDOUT else LogStream.STDOUT
+        self._log.other_stream()
         self.show_tab(LOGS)
 
     def other_replica(self) -> None:
@@ -130,8 +133,7 @@ class JobPage(Closable[None]):
         if len(ranks) < 2:
             self.app.notify("The job has only one replica.")
             return
-        self._log_is_chosen, self._log.at_error = True, False
-        self._log.rank = next((rank for rank in ranks if rank > self._log.rank), ranks[0])
+        self._log.other_replica(ranks)
         self.show_tab(LOGS)
 
     def earlier_attempt(self) -> None:
@@ -146,132 +148,118 @@ class JobPage(Closable[None]):
         if attempt is None or attempt.number == 1:
             self.app.notify("There is no earlier attempt: it was started once at most.")
             return
-        shown = self._log.attempt or attempt.number
-        self._log.attempt = shown - 1 if shown > 1 else None
-        self._log_is_chosen, self._log.at_error = True, False
+        self._log.earlier_attempt(attempt.number)
         self.show_tab(LOGS)
 
     def wrap(self) -> None:
         """Wrap long lines, or cut them at the edge."""
-        self._body.toggle_wrapping()
+        if self.tab == LOGS:
+            self._log.view.wrap()
+        else:
+            self._body.toggle_wrapping()
 
     def toggle_times(self) -> None:
         """Show or hide the time at which each line arrived."""
-        self._log.shows_times = not self._log.shows_times
-        if self.tab == LOGS:
-            self._show_log()
-        else:
+        self._log.view.toggle_times()
+        if self.tab != LOGS:
             self.show_tab(LOGS)
 
-    async def _follow_log(self) -> None:
-        """Show the chosen log from near its end on until it ends; a failed job opens at its error."""
-        try:
-            if not self._log_is_chosen:
-                await self._choose_log()
-            # From near the end again: what is known may be of another stream, replica or attempt.
-            self._log.begin()
-            self._show_log()
-            ended = False
-            while not ended:
-                # Long polling: the answer comes once there is more, so that nothing is asked while the job prints
-                # nothing.
-                request = self._log.request(wait=True)
-                chunk = await self.app.backend.logs(request)
-                if was_emptied(chunk, request.offset):
-                    self._log.begin()
-                    continue
-                self._log.take(chunk, self.app.state.now())
-                self._show_log()
-                ended = chunk.ended
-        except CockpitError as error:
-            self.app.notify(str(error), severity="warning")
-            return
-        place = self._log.error_place() if self._log.at_error else None
-        if place is not None and is_open(self):
-            self.call_after_refresh(self._body.go_to, place)  # the page's size is known by then
+    def ask_place(self) -> None:
+        """Open the line for the number of a line of the log, or a percentage."""
+        if self.tab != LOGS:
+            self.show_tab(LOGS)
+        self.query_one(Entry).ask(PLACE, "", PLACE_HINT)
 
-    async def _choose_log(self) -> None:
-        """Choose the first log: that of the replica that failed, and its stderr if it wrote any."""
+    def open_pager(self) -> None:
+        """Show the whole log in $PAGER."""
+        if self.tab == LOGS:
+            self._log.open_pager()
+        else:
+            self.app.notify("Open the logs first: $PAGER shows the log of this tab.")
+
+    async def detail(self) -> JobDetail:
+        """Return the job, which is fetched if that has not happened yet."""
         if self._detail is None:
             self._detail = await self.app.backend.job(self.job)
-        self._log.open_for(self._detail.row)
-        if self._log.at_error and (await self.app.backend.logs(self._log.errors_request())).data:
-            self._log.stream = LogStream.STDERR
-        # Only now: if the user leaves the tab meanwhile, which cancels this, the choice is made at the next visit. A
-        # choice of the user cancels this too, and so is never overwritten.
-        self._log_is_chosen = True
-        self.draw()
+        return self._detail
 
-    def _show_log(self) -> None:
-        if is_open(self):
-            self._body.show(self._log.lines(self.app.state.context()))
+    @on(LogView.Moved)
+    def _log_moved(self) -> None:
+        self.draw()
 
     # Searching
 
+    @property
+    def _searched(self) -> str:
+        return self._log.finder.searched if self.tab == LOGS else self._body.searched
+
+    def _search(self, text: str) -> None:
+        (self._log.finder if self.tab == LOGS else self._body).search(text)
+
     def ask_search(self) -> None:
         """Open the search line, which selects the first match while the user types."""
-        self.query_one(Entry).ask(SEARCH, self._body.searched, HINT)
+        self.query_one(Entry).ask(SEARCH, self._searched, LOG_HINT if self.tab == LOGS else HINT)
 
     def find(self, step: int) -> None:
         """Go to the next match (`step` 1) or the previous one (-1)."""
-        if not self._body.searched:
+        if not self._searched:
             self.ask_search()
             return
-        self._body.find(step)
+        (self._log.finder if self.tab == LOGS else self._body).find(step)
         self.draw()
 
     def stop_searching(self) -> bool:
         """End the search; return whether there was one."""
-        searched = bool(self._body.searched)
-        self._body.search("")
+        searched = bool(self._searched)
+        self._search("")
         self.draw()
         return searched
 
     @on(Entry.Changed)
     def _typed(self, event: Entry.Changed) -> None:
         # A change of the text may arrive after Escape has closed the line and ended the search.
-        if self.query_one(Entry).display:
-            self._body.search(event.value)
+        entry = self.query_one(Entry)
+        if entry.display and entry.kind == SEARCH:
+            self._search(event.value)
             self.draw()
 
     @on(Entry.Escaped)
-    def _leave_entry(self) -> None:
-        self._body.search("")
+    def _leave_entry(self, event: Entry.Escaped) -> None:
+        if event.kind == SEARCH:
+            self._search("")
         self._close_entry()
 
     @on(Entry.Submitted)
+    def _entered(self, event: Entry.Submitted) -> None:
+        if self.query_one(Entry).kind == PLACE:
+            self._log.go_to(event.value)
+        self._close_entry()
+
     def _close_entry(self) -> None:
         self.query_one(Entry).display = False
-        self.set_focus(self._body, scroll_visible=False)
+        self.set_focus(self._shown_part, scroll_visible=False)
         self.draw()
 
     # The frame
 
     def _search_row(self) -> Iterator[Span]:
         """Yield the bottom row of a search: the number of matches, and the keys for the next and the previous one."""
-        if not self._body.searched:
+        if not self._searched:
             return
-        place, matches = self._body.place_of_match()
-        yield Span(f" {place} of {matches}" if matches else " nowhere here", STRONG if matches else "warning")
-        yield Span(f"  {safe(self._body.searched)}", ACCENT)
+        if self.tab == LOGS:
+            words, is_found = self._log.finder.words()
+        else:
+            place, matches = self._body.place_of_match()
+            words, is_found = (f"{place} of {matches}" if matches else "nowhere here"), bool(matches)
+        yield Span(f" {words}", STRONG if is_found else "warning")
+        yield Span(f"  {safe(self._searched)}", ACCENT)
         keys = self.app.state.panel_context(self.size.width).keys
         for action, words in (("next_match", "next"), ("previous_match", "before"), ("back", "ends")):
             if action in keys:
                 yield from key_hint(keys[action], words, "   ")
 
     def _log_note(self) -> Iterator[Span]:
-        """Yield which log is shown: attempt, replica and stream, and the key for the other stream."""
-        key = self.app.state.panel_context(self.size.width).keys.get("stream")
-        if self._log.attempt is not None:
-            yield Span(f"attempt {self._log.attempt} · ", "warning")
-        attempt = self._detail.job.attempt if self._detail is not None else None
-        if attempt is not None and len(attempt.replicas) > 1:
-            yield Span(f"replica {self._log.rank} · ")
-        yield Span(str(self._log.stream))
-        if self._log.at_error:
-            yield Span(" at its error", "error")
-        if key:
-            yield from key_hint(key, "the other", "   ")
+        return self._log.note(self._detail, self.app.state.panel_context(self.size.width).keys.get("stream"))
 
     def _tabs_note(self) -> Iterator[Span]:
         keys = self.app.state.panel_context(self.size.width).keys
@@ -313,9 +301,5 @@ class JobPage(Closable[None]):
     async def catch_up(self) -> None:
         """Fetch the job now, and wait until the whole log is shown."""
         await self._ask()
-        while self.tab == LOGS and await self._log_grows():  # noqa: ASYNC110 - the follower reads by itself
+        while self.tab == LOGS and not await self._log.is_settled():  # noqa: ASYNC110 - the follower reads by itself
             await asyncio.sleep(LOG_LOOK_SECONDS)
-
-    async def _log_grows(self) -> bool:
-        """Return whether the log has more text than is shown."""
-        return bool((await self.app.backend.logs(self._log.request(wait=False))).data)

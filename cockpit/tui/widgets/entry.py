@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from textual.events import Paste
 
 
-FILTER, COMMAND, NAME, WEIGHTS, SEARCH = "filter", "command", "name", "weights", "search"
+FILTER, COMMAND, NAME, WEIGHTS, SEARCH, PLACE = "filter", "command", "name", "weights", "search", "place"
 
 
 class SafeInput(Input):

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.backends.slurm.rows import past_row
-from cockpit.model.asking import LogRequest
+from cockpit.model.asking import LogRequest, LogSearch
 from cockpit.model.ids import JobId, NodeName, task_id
 from cockpit.model.job import ENDED
 from tests.real.slurm.conftest import eventually
@@ -90,3 +91,22 @@ async def test_every_job_is_read_from_the_file_that_slurm_made(emptied: RealClus
         assert written(steps[1].output.replace("%t", str(rank))) == "in a step\n"
         assert (await read(stepped, step="0", rank=rank))[0] == "in a step\n"
     assert (await read(stepped, step="1"))[0] == "out\n"
+
+
+@pytest.mark.req("UI-14")
+async def test_a_large_log_is_searched_on_the_machine_that_has_it(emptied: RealCluster, ada: SlurmBackend) -> None:
+    folder = emptied.home(ADA) / "logs"
+    emptied.as_person(ADA, "mkdir", "-p", str(folder))
+    run = "seq -f 'step %.0f of a long training' 1 3000000; echo needle in the haystack"
+    job = JobId(emptied.submit(ADA, f"--chdir={folder}", *SMALL, "--output=large", run=run))
+    await ended(ada, job)
+    size = (await ada.logs(LogRequest(job=job, offset=-1, limit=1))).size
+    assert size > 80_000_000
+    found, counted = LogSearch(job=job, text="NEEDLE"), LogSearch(job=job)
+    assert (await ada.search_log(found)).found == ((size - len("needle in the haystack\n"), 6),)
+    assert (await ada.search_log(counted)).count == 3_000_001
+    pattern = LogSearch(job=job, text=r"^step 1\d{6} ", pattern=True, most=0)
+    assert (await ada.search_log(pattern)).count == 1_000_000
+    (last,) = (await ada.search_log(replace(found, text="step 2999999 ", backward=True))).found
+    chunk = await ada.logs(LogRequest(job=job, offset=last[0], limit=last[1]))
+    assert chunk.data == b"step 2999999 "
