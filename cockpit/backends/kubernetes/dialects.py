@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from cockpit.backends.kubernetes.resources import KUBEFLOW, PODS, Resource
+from cockpit.backends.kubernetes.mapping.elastic_training import is_implied
+from cockpit.backends.kubernetes.resources import KUBEFLOW, PODS, TRAINING_JOBS, Resource
 from cockpit.backends.kubernetes.wire.api import Api
 from cockpit.backends.kubernetes.wire.schema import spec_fields
 from cockpit.errors import RequestRefused
@@ -48,6 +49,8 @@ class Dialects:
             return manifest
         if _POLICY not in known:
             spec = {**{name: value for name, value in spec.items() if name != _POLICY}, **spec.get(_POLICY, {})}
+        if resource == TRAINING_JOBS:
+            spec = {name: value for name, value in spec.items() if name in known or not is_implied(name, spec)}
         _check(resource, spec, known)
         return {**manifest, "spec": spec}
 

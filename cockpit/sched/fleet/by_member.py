@@ -16,6 +16,7 @@ from cockpit.sched.shape import Shape, shape_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cockpit.model.ids import NodeName
     from cockpit.model.job import Job
     from cockpit.model.node import Node
     from cockpit.model.spec import NodeSpec
@@ -74,7 +75,7 @@ def _short(free: Free, spec: NodeSpec, replicas: int) -> Resource | None:
     return next((resource for resource, each, there in amounts if each * replicas > there), None)
 
 
-def _why_out(nodes: Mapping[object, Node], member: str) -> str:
+def _why_out(nodes: Mapping[NodeName, Node], member: str) -> str:
     """Return why no node of the member takes jobs; empty: some node does."""
     mine = [node for node in nodes.values() if member_of(node.name) == member]
     if any(node.state is NodeState.UP for node in mine):

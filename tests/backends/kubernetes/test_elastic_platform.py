@@ -13,8 +13,9 @@ from cockpit.backends.kubernetes.mapping.elastic_training import ArenaRelease, r
 from cockpit.errors import RequestRefused
 from cockpit.model.pod_reasons import PodsNotCreated
 from cockpit.model.refusal import RefusalKind
-from cockpit.model.resilience import Elastic
-from cockpit.model.spec import Mode
+from cockpit.model.resilience import Elastic, JobRestart
+from cockpit.model.spec import Mode, NodeSpec
+from tests.backends.kubernetes.conftest import answers
 from tests.builders import a_spec
 
 if TYPE_CHECKING:
@@ -140,3 +141,39 @@ def test_a_release_that_cannot_be_read_is_none() -> None:
     wrong = [{}, {"data": {"release": "?"}}, {"data": {"release": base64.b64encode(b"eA==").decode()}}]
     assert release_of(wrong) is None
     assert release_of([*wrong, release("0.14.0")]) == ArenaRelease("ack-arena", "0.14.0", has_supervisor=True)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "restarts", "words"),
+    [
+        ((), JobRestart.ON_FAILURE, ""),
+        (("slotsPerWorker", "restartPolicy", "backoffLimit"), JobRestart.NEVER, ""),
+        (("restartPolicy", "backoffLimit"), JobRestart.ON_FAILURE, "its definition has no field restartPolicy"),
+        (("cleanPodPolicy",), JobRestart.NEVER, "cannot keep the pods of failed replicas"),
+    ],
+)
+async def test_an_older_definition_lacks_only_what_its_operator_does_anyway(
+    backend: KubernetesBackend, server: FakeApi, lacking: tuple[str, ...], restarts: JobRestart, words: str
+) -> None:
+    kind = {"group": "kai.alibabacloud.com", "kind": "TrainingJob", "version": "v1alpha1"}
+    fields = {"etReplicaSpecs", "slotsPerWorker", "restartPolicy", "backoffLimit", "cleanPodPolicy"} - {*lacking}
+    spec = {"type": "object", "properties": {name: {"type": "object"} for name in fields}}
+    job = {"type": "object", "properties": {"spec": spec}, "x-kubernetes-group-version-kind": [kind]}
+    schemas = {"io.k8s.Status": {"type": "object"}, "com.alibabacloud.kai.v1alpha1.TrainingJob": job}
+    answers(server, "GET /openapi/v3/apis/kai.alibabacloud.com/v1alpha1", {"components": {"schemas": schemas}})
+    elastic = Elastic(workers=2, max_workers=4, job_restart_policy=restarts)
+    calm = a_spec(
+        name="calm",
+        image="img:1",
+        mode=Mode.HOROVOD,
+        nodes=2,
+        terminal="cleanPodPolicy" in lacking,
+        elastic=elastic,
+        specs=(NodeSpec(cpus=1, card_milli=2000),),
+    )
+    if words:
+        with pytest.raises(RequestRefused, match=words):
+            await backend.submit([calm])
+        return
+    await backend.submit([calm])
+    assert server.object(f"{JOBS}/calm")["spec"].keys() == fields - {"cleanPodPolicy"}

@@ -27,6 +27,8 @@ _COMPONENT = "ack-arena"
 _LEAST = (0, 13, 1)
 _CHARTS = frozenset({_COMPONENT, "arena-artifacts"})
 """The component's chart, and that of arena's own installation."""
+_GPUS = "nvidia.com/gpu"
+"""The resource by whose limit the operator counts a worker's slots where it is not told."""
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
 
 
@@ -104,6 +106,18 @@ def missing_operator(pods: Iterable[Pod]) -> str:
     if states:
         return f"{_OPERATOR} does not run ({states[0]})"
     return f"{_OPERATOR} has no pods in {' or '.join(OPERATOR_NAMESPACES)}"
+
+
+def is_implied(field: str, spec: Mapping[str, Any]) -> bool:
+    """Return whether an operator whose definition lacks this field of a TrainingJob does what it says by itself."""
+    if field in {"restartPolicy", "backoffLimit"}:
+        # Older operators restart no job.
+        return bool(spec.get("restartPolicy") == "Never")
+    if field != "slotsPerWorker":
+        return False
+    containers = spec["etReplicaSpecs"]["worker"]["template"]["spec"]["containers"]
+    limits = (containers[0].get("resources") or {}).get("limits") or {}
+    return str(spec[field]) == str(limits.get(_GPUS, 1))
 
 
 def _states(pods: Iterable[Pod], app: str, namespaces: tuple[str, ...]) -> list[str]:
