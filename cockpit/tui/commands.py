@@ -142,7 +142,7 @@ def _priority(app: Cockpit, text: str) -> None:
 
 def _open_imported(app: Cockpit, path: str) -> None:
     """Open the form of a new job with the job in this file."""
-    from cockpit.tui.editing import write_imported
+    from cockpit.tui.controllers.editing import write_imported
 
     app.dispatcher.perform("new", lambda app: write_imported(app, Path(path).expanduser()))
 

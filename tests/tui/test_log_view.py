@@ -215,7 +215,7 @@ async def test_bytes_of_any_kind_are_shown_as_text(tmp_path: Path) -> None:
             "end",
         ]
         assert page.view.position() == "line 1 of 7"
-        colours = [next(iter(page.view.render_line(y))).style.color.name for y in (3, 4)]  # type: ignore[union-attr]
+        colours = [next(iter(page.view.render_line(y))).style.color.name for y in (3, 4)]
         assert colours == ["red", "red"], "colours go on in the next line"
 
 

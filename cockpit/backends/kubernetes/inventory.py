@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.backends.kubernetes.copies import Copies, Reading
 from cockpit.backends.kubernetes.devices import Devices
-from cockpit.backends.kubernetes.fleet.host import FleetHost
+from cockpit.backends.kubernetes.fleet_host import FleetHost
 from cockpit.backends.kubernetes.kube_queue import TREE_NAMESPACE, KubeQueues
 from cockpit.backends.kubernetes.kueue_copy import KueueCopy
 from cockpit.backends.kubernetes.mapping.cards.claims import claims_cards

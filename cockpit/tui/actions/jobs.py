@@ -7,7 +7,6 @@ from typing import Final
 
 from cockpit.model.capabilities import Ability
 from cockpit.protocol.operations import SHELL
-from cockpit.tui import editing
 from cockpit.tui.action import (
     ANYWHERE,
     ON_ACCOUNTS,
@@ -31,7 +30,7 @@ from cockpit.tui.action import (
     of_one_cluster,
     on,
 )
-from cockpit.tui.controllers import directives, jobs, shells
+from cockpit.tui.controllers import directives, editing, jobs, shells
 from cockpit.tui.views.all import CATALOGUE
 from cockpit.tui.views.clusters import CLUSTERS
 from cockpit.tui.views.jobs import JOBS

@@ -97,8 +97,8 @@ async def submit_file(app: Cockpit, typed: str) -> None:
     4. Put the cursor on the first job, and say where the output goes.
     """
     from cockpit.formats.foreign.exchange import Form, taken_over
+    from cockpit.tui.controllers.editing import submitted_words
     from cockpit.tui.controllers.ways_back import of_submission
-    from cockpit.tui.editing import submitted_words
     from cockpit.tui.job_files import submission_from_here
 
     # Blanks around it: a file may have two hyphens in its name.

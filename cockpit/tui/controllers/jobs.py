@@ -23,8 +23,7 @@ from cockpit.present.outlook import what_if as words
 from cockpit.present.safe import safe
 from cockpit.present.tables.block_list import lasting_blocks
 from cockpit.present.units import counted, duration
-from cockpit.tui import editing
-from cockpit.tui.controllers import ways_back
+from cockpit.tui.controllers import editing, ways_back
 from cockpit.tui.controllers.chosen import named, task_of
 from cockpit.tui.screens.dialog import Confirm
 from cockpit.tui.screens.pick import Choice, pick
@@ -128,12 +127,13 @@ async def delete(app: Cockpit) -> None:
 
 async def end_hold(app: Cockpit) -> None:
     """Ask, then end the holds of the chosen jobs, which removes their containers."""
+
+    async def end(row: JobRow) -> None:
+        await app.backend.end_hold(row.id)  # the id is the task's own
+
     rows = app.selection.chosen_rows()
     if await _confirmed(app, rows, "End the hold of", "The container is removed; output and logs stay."):
-        words = "ended the hold of"
-        # The id is the task's own.
-        act: Act = lambda row: app.backend.end_hold(row.id)  # noqa: E731
-        await _each(app, rows, act, lambda done: (f"{words} {named(done)}", ways_back.NO_CONTAINER))
+        await _each(app, rows, end, lambda done: (f"ended the hold of {named(done)}", ways_back.NO_CONTAINER))
 
 
 async def extend_hold(app: Cockpit) -> None:

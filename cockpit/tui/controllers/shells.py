@@ -88,7 +88,7 @@ async def _which_replica(app: Cockpit, detail: JobDetail) -> int | None:
 
 async def develop(app: Cockpit) -> None:
     """Open the form of a session like the job, and its terminal once it runs; for a session, the form of a training."""
-    from cockpit.tui.editing import write_session, write_training
+    from cockpit.tui.controllers.editing import write_session, write_training
 
     (row, *_) = app.selection.chosen_rows()
     spec = (await app.backend.job(row.id, task=task_of(row))).job.spec

@@ -14,8 +14,8 @@ from cockpit.present.frame import Key, key_at, key_row, view_at, view_row
 from cockpit.present.job.tabs import TABS, head_line, tab_lines
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, STRONG, Span, key_hint, line, line_width, spread
-from cockpit.tui.log_tab import LogTab
-from cockpit.tui.screens.dialog import Closable, is_open
+from cockpit.tui.screens.dialog import is_open
+from cockpit.tui.screens.log_tab import LogTab, PageWithLog
 from cockpit.tui.widgets.entry import PLACE, SEARCH, Entry
 from cockpit.tui.widgets.lines import Lines, LineView
 from cockpit.tui.widgets.log_view import LogView
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from cockpit.model.ids import JobId
     from cockpit.model.jobdetail import JobDetail
-    from cockpit.tui.cockpit import Cockpit
 
 TAB_NAMES = tuple(("", name.capitalize()) for name in TABS)
 LOGS = "logs"
@@ -39,10 +38,9 @@ LOG_HINT = "text to look for in the whole log, or ~ and a regular expression; En
 PLACE_HINT = "the number of a line, or a percentage such as 40%"
 
 
-class JobPage(Closable[None]):
+class JobPage(PageWithLog):
     """The page of one job, which follows the job while it is open."""
 
-    app: Cockpit
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "app.press('tab')", show=False),
         Binding("shift+tab", "app.press('shift+tab')", show=False),
@@ -93,7 +91,6 @@ class JobPage(Closable[None]):
         return self._log.view if self.tab == LOGS else self._body
 
     def draw(self) -> None:
-        """Draw the whole page from the present state."""
         if not is_open(self):
             return
         width = self.size.width
@@ -178,7 +175,6 @@ class JobPage(Closable[None]):
             self.app.notify("Open the logs first: $PAGER shows the log of this tab.")
 
     async def detail(self) -> JobDetail:
-        """Return the job, which is fetched if that has not happened yet."""
         if self._detail is None:
             self._detail = await self.app.backend.job(self.job)
         return self._detail

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from cockpit.backends.kubernetes.fleet.host import FleetHost
+from cockpit.backends.kubernetes.fleet_host import FleetHost
 from cockpit.backends.kubernetes.objects.fleet import ACK_POLICIES, PropagationPolicy
 from cockpit.backends.kubernetes.objects.fleet import BINDINGS as BINDING_KIND
 from cockpit.backends.kubernetes.objects.fleet import CLUSTERS as CLUSTER_KIND

@@ -24,7 +24,7 @@ from cockpit.model.spec import Failover
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cockpit.backends.kubernetes.fleet.host import FleetHost
+    from cockpit.backends.kubernetes.fleet_host import FleetHost
     from cockpit.backends.kubernetes.mapping.fleet_job import HeldPolicy
     from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
     from cockpit.backends.kubernetes.resources import Resource

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cockpit.backends.base import ShellSession
-    from cockpit.backends.kubernetes.fleet.host import FleetHost
     from cockpit.backends.kubernetes.fleet.table import ListedJob
+    from cockpit.backends.kubernetes.fleet_host import FleetHost
     from cockpit.backends.kubernetes.wire.kubeconfig import Context
     from cockpit.model.asking import LogChunk, LogMatches, LogRequest, LogSearch, ShellRequest
     from cockpit.model.fleetrow import MemberObject

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from cockpit.errors import CockpitError
@@ -13,7 +14,7 @@ from cockpit.tui.job_log import JobLog, error_offset
 from cockpit.tui.log_finder import LogFinder
 from cockpit.tui.log_pager import open_in_pager
 from cockpit.tui.log_source import Query
-from cockpit.tui.screens.dialog import is_open
+from cockpit.tui.screens.dialog import Closable, is_open
 from cockpit.tui.widgets.log_view import COUNTED_BYTES
 
 if TYPE_CHECKING:
@@ -21,15 +22,29 @@ if TYPE_CHECKING:
 
     from cockpit.model.ids import JobId
     from cockpit.model.jobdetail import JobDetail
+    from cockpit.tui.cockpit import Cockpit
     from cockpit.tui.log_source import LogSource
-    from cockpit.tui.screens.job import JobPage
     from cockpit.tui.widgets.log_view import LogView
+
+
+class PageWithLog(Closable[None]):
+    """The page of a job as this tab of it sees it."""
+
+    app: Cockpit
+
+    @abstractmethod
+    def draw(self) -> None:
+        """Draw the whole page from the present state."""
+
+    @abstractmethod
+    async def detail(self) -> JobDetail:
+        """Return the job, which is fetched if that has not happened yet."""
 
 
 class LogTab:
     """The logs of one job on its page."""
 
-    def __init__(self, page: JobPage, job: JobId, view: Callable[[], LogView]) -> None:
+    def __init__(self, page: PageWithLog, job: JobId, view: Callable[[], LogView]) -> None:
         self._page = page
         self._view_of_page = view
         self.log = JobLog(job)
