@@ -50,6 +50,8 @@ class NoBound(StrEnum):
     """The cluster's scheduler reserves nothing for any job: what fits first is placed (kube-scheduler)."""
     ADMISSION_CHECKS = "admission_checks"
     """Once it has its quota, checks of other controllers come before its start."""
+    NODES_UNSEEN = "nodes_unseen"
+    """The user may see no nodes, so that only its quota is known, and not whether there are nodes for it."""
     NO_TIME_LIMIT = "no_time_limit"
     """Jobs of which no end is known have what it waits for, so that no start is known either."""
 

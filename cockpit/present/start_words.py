@@ -49,6 +49,7 @@ WHY_NO_BOUND: Final[dict[NoBound, str]] = {
     NoBound.NO_RESERVATION: "the scheduler has reserved no start for it yet",
     NoBound.NOTHING_RESERVED: "the scheduler holds nothing back for it; another job that fits first is started",
     NoBound.ADMISSION_CHECKS: "once it has its quota, admission checks come before its start",
+    NoBound.NODES_UNSEEN: "you may see no nodes, so that only its quota is known",
     NoBound.NO_TIME_LIMIT: "jobs without a time limit have what it waits for",
 }
 

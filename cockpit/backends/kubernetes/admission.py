@@ -159,7 +159,8 @@ class KueueAdmissions:
         # A user who may see no nodes knows the quota alone.
         times = prediction.times
         pods = tuple(times.pods(one, start.flavors)) if times.view.nodes else ()
-        return QueueAnswer(replace(answer, explanation=None), pods)
+        # Of the flavors that come before the one that it gets, others may have the quota.
+        return QueueAnswer(replace(answer, explanation=None, holders=(), holders_in_all=0), pods)
 
     def _answer(self, uid: str, name: str, reason: QueueWaits, prediction: QueuePrediction) -> Outlook:
         """Return what the quotas say of a job, as of one that is not submitted."""

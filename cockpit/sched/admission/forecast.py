@@ -17,7 +17,14 @@ from msgspec.structs import replace
 from cockpit.model.ids import Millis
 from cockpit.sched.admission.judging import judge
 from cockpit.sched.admission.quotas import CohortQuotas, Usage
-from cockpit.sched.admission.workloads import AdmissionQueue, AdmissionWorkload, Mode, Preempts, Verdict
+from cockpit.sched.admission.workloads import (
+    AdmissionQueue,
+    AdmissionWorkload,
+    Mode,
+    PodSetRequest,
+    Preempts,
+    Verdict,
+)
 
 MOST_ENDS = 500
 """The number of ends after which a simulation stops: later admissions are too uncertain to be told."""
@@ -129,14 +136,28 @@ class AdmissionState:
         entries.sort(key=lambda each: (each[1].level, *queue_order(each[0])))
         reserved: list[tuple[str, Usage]] = []
         for head, verdict in entries:  # step 2
-            if self._serves(verdict) and self._still_fits(head, verdict, reserved):
-                self._preempt(verdict)
-                self._admit(head, verdict, now)
+            if (final := self._final_verdict(head, verdict, reserved)) is not None:
+                self._preempt(final)
+                self._admit(head, final, now)
                 admitted.append(head.key)
             elif verdict.mode is not Mode.FIT and not verdict.victims:
                 self._aside.add(self._classes[head.key])  # step 3
                 reserved.append((head.queue, self._reserve(head, verdict)))
         return admitted
+
+    def _final_verdict(
+        self, head: AdmissionWorkload, verdict: Verdict, reserved: Sequence[tuple[str, Usage]]
+    ) -> Verdict | None:
+        """Return the verdict by which the job is admitted after the jobs before it in the cycle; None: it is not. If
+        these have taken what it would have used of a flavor, it goes on with the next one."""
+        if self._serves(verdict) and self._still_fits(head, verdict, reserved):
+            return verdict
+        while verdict.mode is Mode.FIT:
+            head = replace(head, requests=tuple(_without(each, verdict.flavors) for each in head.requests))
+            verdict = self.judge(head)
+            if verdict.mode is Mode.FIT and self._still_fits(head, verdict, reserved):
+                return verdict
+        return None
 
     def _heads(self) -> list[AdmissionWorkload]:
         """Return the job that each queue offers, also the one that holds up a strict queue."""
@@ -200,6 +221,11 @@ class AdmissionState:
             self.end(key)
             self.preempted.append(key)
             self.add(replace(victim, usage={}, flavors={}, admitted_at=None))
+
+
+def _without(request: PodSetRequest, tried: Mapping[str, tuple[str, ...]]) -> PodSetRequest:
+    """Return the request without the flavors that were tried for it."""
+    return request._replace(excluded={**request.excluded, **dict.fromkeys(tried.get(request.name, ()), "tried")})
 
 
 class _JobClass(NamedTuple):

@@ -78,7 +78,7 @@ async def test_a_job_that_waits_names_the_job_that_holds_the_quota_and_when_it_e
     assert (outlook.holders, outlook.position, outlook.scheduler) == ((rows["old"].id,), 1, "Kueue")
     assert outlook.forecast.likely_at is not None
     assert [each.job for each in outlook.forecast.after] == [rows["old"].id]
-    assert outlook.forecast.no_bound is NoBound.LATER_SUBMISSIONS
+    assert outlook.forecast.no_bound is NoBound.NODES_UNSEEN
     (start,) = await backend.starts([rows["new"].id, rows["old"].id])
     assert start.job == rows["new"].id
     assert start.at is not None

@@ -126,10 +126,14 @@ async def test_a_job_that_its_quota_and_the_nodes_take_starts_now(backend: Kuber
 async def test_without_nodes_that_the_user_may_see_the_quota_alone_decides(
     backend: KubernetesBackend, server: FakeApi
 ) -> None:
-    serve(server, a_queue())
+    serve(server, a_queue(flavors=("h100", "a100")))
+    add_job(server, "old", 8, admitted=True)
     (outlook,) = await predicted(backend, wanted())
     assert (outlook.forecast.now, outlook.explanation) == (True, None)
     assert "starts now, by cockpit's own plan, not Kueue's" in words(outlook)
+    assert "you may see no nodes, so that only its quota is known" in words(outlook)
+    # The flavor that comes first is in use, which does not matter.
+    assert (outlook.holders, outlook.holders_in_all) == ((), 0)
 
 
 @pytest.mark.req("KU-04", "SC-12")
@@ -137,6 +141,7 @@ async def test_a_job_waits_for_the_quota_of_those_that_run_and_behind_those_that
     backend: KubernetesBackend, server: FakeApi
 ) -> None:
     serve(server, a_queue())
+    server.create(NODES, a_node("n1"))
     add_job(server, "old", 8, admitted=True, limit=3600)
     add_job(server, "first", 8, limit=7200)
     add_job(server, "low", 8, limit=7200, priority=-1)
@@ -248,6 +253,7 @@ async def test_a_preemption_is_told_and_an_admission_check_is_no_start(
 ) -> None:
     checked = a_queue("checked", admissionChecksStrategy={"admissionChecks": [{"name": "budget"}]})
     serve(server, a_queue(preemption={"withinClusterQueue": "LowerPriority"}), checked)
+    server.create(NODES, a_node("n1"))
     add_job(server, "low", 8, admitted=True, priority=-10)
     (outlook,) = await predicted(backend, wanted())
     assert reason_of(outlook).code == "WaitingForPreemptedWorkloads"

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import yaml
 
 from tests.ports import free_ports
-from tests.real.kubernetes.api import YAML
+from tests.real.kubernetes.api import YAML, ApiError
 from tests.real.kubernetes.cluster import ADMIN, RBAC
 from tests.real.kubernetes.daemons import wait_until
 
@@ -206,7 +206,15 @@ def grant_kueue(cluster: RealKubernetes, user: str) -> None:
     }
     cluster.admin.create(f"{RBAC}/clusterroles", role)
     cluster.admin.create(f"{RBAC}/clusterrolebindings", binding)
-    wait_until("the right is not known yet", lambda: cluster.api(user).exists(f"{API}/clusterqueues?limit=1"))
+    wait_until("the right is not known yet", lambda: _may_list(cluster.api(user)))
+
+
+def _may_list(api: Api) -> bool:
+    try:
+        api.get(f"{API}/clusterqueues?limit=1")
+    except ApiError:
+        return False
+    return True
 
 
 def _contained(cluster: RealKubernetes) -> list[str | Path]:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from tests.real.kubernetes.api import Api
     from tests.real.kubernetes.cluster import RealKubernetes
 
+AFTERWARDS = Millis(1 << 50)
+"""A moment after all others: of equal jobs those that were admitted last are preempted first."""
 STEADY_SECONDS = 3.0
 """The manager has decided when nothing has changed for so long."""
 ENDS = 3
@@ -103,7 +105,7 @@ class Measurement:
             workload = self._workload(objects, state, job)
             verdict = state.judge(workload)
             state.add(workload)
-            admitted = state.settle(Millis(0))
+            admitted = state.settle(AFTERWARDS)
             expected[job.name] = _class(verdict, is_admitted=workload.key in admitted)
         path = f"/apis/batch/v1/namespaces/{self._namespace}/jobs"
         self._api.create_many(path, [job.manifest() for _, job in chosen])
@@ -137,9 +139,9 @@ class Measurement:
         for situation, name in ends.items():
             state = admission_state(objects)
             # Whoever waits now has been looked at and set aside.
-            state.settle(Millis(0))
+            state.settle(AFTERWARDS)
             state.end(uids[name])
-            state.settle(Millis(0))
+            state.settle(AFTERWARDS)
             expected[situation.name] = _of_situation(situation, (names[key] for key in state.admitted if key in names))
         for name in ends.values():
             path = f"/apis/batch/v1/namespaces/{self._namespace}/jobs/{name}"

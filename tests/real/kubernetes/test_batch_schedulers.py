@@ -139,6 +139,17 @@ async def test_a_gang_by_labels_names_the_member_for_which_there_is_no_node(
             (1, Obstacle.TAINT),
         }
         assert (absent.count, absent.state) == (1, MemberState.NOT_CREATED)
+        # Its own look agrees: the members have all the nodes, and none is left for the two others.
+        outlook = await backend.explain(row.id)
+        assert outlook.explanation is not None
+        assert isinstance(outlook.explanation.reason, GangIncomplete)
+        found = outlook.explanation.reason.by_nodes
+        assert found is not None
+        assert (found.missing, found.fitting, found.when_empty) == (2, 0, 1)
+        assert found.looked_at is not None
+        assert (GPU, CARDS) in found.looked_at.wanted
+        names = {each.name for each in outlook.named if each.job in outlook.holders}
+        assert names == {f"g-{number}" for number in range(NODES)}
 
 
 @pytest.mark.req("KU-04", "KU-05")

@@ -229,6 +229,17 @@ def test_the_first_of_a_strict_queue_comes_before_jobs_that_were_set_aside(*, co
     assert state.settle(Millis(0)) == (["strict"] if cohort else ["own"])
 
 
+@pytest.mark.req("KU-04", "SC-12")
+def test_a_job_takes_its_next_flavor_if_what_it_would_borrow_is_reserved() -> None:
+    quotas = CohortQuotas(
+        {"a": {H100: Quota(4)}, "b": {H100: Quota(0), A100: Quota(8)}}, {"a": f"{COHORT}all", "b": f"{COHORT}all"}
+    )
+    jobs = [runs(a_workload("old", 2)), a_workload("first", 4, since=1), a_workload("new", 2, "b", since=2)]
+    state = a_state(quotas, [a_queue("a", strict=True), a_queue("b", ("h100", "a100"))], jobs)
+    assert state.settle(Millis(0)) == ["new"]
+    assert state.admitted["new"].usage == {A100: 2}
+
+
 @pytest.mark.req("SC-12")
 def test_a_preempted_job_waits_again() -> None:
     quotas = CohortQuotas({"a": {H100: Quota(8)}}, {})

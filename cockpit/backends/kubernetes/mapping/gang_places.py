@@ -51,20 +51,21 @@ def places_of(
     return found, holders(left, others)
 
 
-def _missing(job: KubeJob, least: int) -> Iterator[PodNeeds]:
-    """Yield what each missing member needs (step 1)."""
+def _missing(job: KubeJob, least: int) -> list[PodNeeds]:
+    """Return what each missing member needs (step 1). Members of which nothing is known count as the last known one."""
     gang = job.batch.gang
     pods = gang.pods if gang is not None else ()
     there = sum(pod.is_placed or pod.now.phase == "Succeeded" for pod in pods)
     waiting = [pod for pod in pods if not pod.is_placed and not pod.has_ended][: max(0, least - there)]
-    yield from (needs_of(pod.spec, pod.metadata.namespace, pod.metadata.labels) for pod in waiting)
+    found = [needs_of(pod.spec, pod.metadata.namespace, pod.metadata.labels) for pod in waiting]
     absent = least - there - len(waiting)
     have = Counter(role_of(pod).lower() for pod in job.pods)
     for group in job.groups:
         count = min(absent, max(0, group.count - have[group.role.lower()]))
         labels = group.template.metadata.labels if group.template.metadata is not None else None
-        yield from (needs_of(group.template.spec, job.meta.namespace, labels) for _ in range(count))
+        found += [needs_of(group.template.spec, job.meta.namespace, labels) for _ in range(count)]
         absent -= count
+    return found + found[-1:] * absent
 
 
 def _size(needs: PodNeeds) -> tuple[int, int]:

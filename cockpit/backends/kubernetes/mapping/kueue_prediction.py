@@ -76,6 +76,8 @@ class QueuePrediction:
         """Return why no latest start is promised: none ever is, since later jobs of higher priority come first."""
         if workload.queue in self._checked:
             return NoBound.ADMISSION_CHECKS
+        if not self.times.view.nodes:
+            return NoBound.NODES_UNSEEN
         if start.at is not None and start.at > start.admitted_at:
             return NoBound.NOTHING_RESERVED
         if self.state.judge(workload).level:
