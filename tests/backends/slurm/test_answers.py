@@ -239,6 +239,18 @@ async def test_cached_answers_of_untrusted_users_are_ignored(
 
 
 @pytest.mark.req("SL-03")
+@pytest.mark.parametrize(("mode", "is_shared"), [(0o755, True), (0o1777, True), (0o777, False)])
+def test_answers_are_shared_through_a_folder_to_which_others_can_only_add(
+    for_all: Path, monkeypatch: pytest.MonkeyPatch, mode: int, is_shared: bool
+) -> None:
+    for_all.chmod(mode)
+    own = for_all.parent / "own"
+    found = answer_cache_for("x", own, VirtualClock().now, shared="cluster host 6817", trusted=frozenset({0}))
+    assert isinstance(found, SharedAnswerCache) is is_shared
+    assert isinstance(found, UserAnswerCache) is not is_shared
+
+
+@pytest.mark.req("SL-03")
 async def test_a_change_outdates_cached_answers(tmp_path: Path) -> None:
     """The cache's answer is of before the act."""
     clock = VirtualClock(1_000_000)
@@ -321,4 +333,5 @@ async def test_an_answer_of_slurmrestd_is_as_complete_for_the_cockpit_that_share
     for commands in (ScriptedCommands(clock, answer), ScriptedCommands(clock)):
         shared = await asking(commands, clock, UserAnswerCache(tmp_path, clock.now)).ask(QUESTION, 10)
         assert (shared.verified, shared.records) == (True, answer.records)
+        assert shared.settings() == {"JobID": "1"}
     assert not commands.asked

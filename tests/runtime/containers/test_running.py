@@ -35,6 +35,17 @@ async def test_a_fatal_signal_is_distinguished_from_an_exit_code(house):
     assert (status.code, status.signal, status.shell_code) == (None, 9, 137)
 
 
+async def test_the_space_of_the_exit_record_is_reserved_before_the_command_can_fill_the_disk(house):
+    job = house.job("sleep 100")
+    await house.executor.start(job)
+    await house.started(job.replica)
+    reserved = (house.folder_of(job.replica) / ".exit.json.new").stat()
+    await house.executor.signal(SignalReplica(job.replica, SignalKind.KILL))
+    assert (await house.ended(job.replica)).signal == 9
+    written = (house.folder_of(job.replica) / "exit.json").stat()
+    assert (written.st_ino, written.st_size) == (reserved.st_ino, reserved.st_size)
+
+
 @pytest.mark.req("LA-10")
 @pytest.mark.parametrize(("number", "ended"), [("SIGUSR1", (None, 10)), ("SIGWINCH", (7, None))])
 async def test_a_command_that_lets_its_parent_trace_it_ends_like_any_other(house, number, ended):

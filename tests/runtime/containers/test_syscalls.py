@@ -253,6 +253,27 @@ def test_the_filter_leaves_no_descriptor_open_in_the_program():
     assert answer.stdout.split("\n")[:2] == ["True", "['Seccomp:\\t2\\n']"], answer.stderr
 
 
+@pytest.mark.skipif(platform.machine() not in {"x86_64", "aarch64"}, reason="the number of syncfs is not known")
+def test_a_file_system_that_cannot_be_written_to_its_disk_is_an_error(tmp_path: Path):
+    """A copy is published after this call: it must be complete also after a power cut. The kernel fails it here."""
+    script = (
+        "import errno, platform, struct, sys\n"
+        "from cockpit.runtime.containers.shim import linux, syscalls\n"
+        "number = {'x86_64': 306, 'aarch64': 267}[platform.machine()]\n"
+        "code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x50000 | errno.EIO), (0x06, 0, 0, 0x7FFF0000)]\n"
+        "linux.sync_file_system(sys.argv[1])\n"
+        "linux.drop_capabilities()\n"
+        "syscalls.program = lambda machine: b''.join(struct.pack('=HBBI', *each) for each in code)\n"
+        "syscalls.install()\n"
+        "try:\n"
+        "    linux.sync_file_system(sys.argv[1])\n"
+        "except OSError as error:\n"
+        "    print(error.errno == errno.EIO, error)\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=False)
+    assert answer.stdout.startswith(f"True [Errno {errno.EIO}] syncfs {tmp_path}"), answer
+
+
 def test_only_plain_processes_run_without_a_filter_that_the_kernel_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise OSError(errno.EINVAL, "this kernel takes no system call filter")
