@@ -54,6 +54,7 @@ from cockpit.errors import CockpitError, RequestRefused
 from cockpit.formats.snapshotfile import SchedulerReport, Snapshot
 from cockpit.model import asking, forecast, jobdetail, view
 from cockpit.model.capabilities import Capabilities
+from cockpit.model.fleet_placement import FleetStep, FleetWaits
 from cockpit.model.fleetrow import FleetShown, MemberObject
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.job import ENDED, Job, JobState
@@ -262,6 +263,8 @@ class KubernetesBackend(Asking, LiveBackend):
                 message += f" Replica {row.failed[0]} failed first, with exit code {row.failed[1]}"
                 message += f"; its last line is: {visible(said, 300)}" if said else "."
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
+        if isinstance(own.reason, FleetWaits) and own.reason.step is FleetStep.SENT:
+            own = replace(own, reason=replace(own.reason, message=await self._why_not_there(job)))
         return await self._explainer.outlook(row, own)
 
     async def listed_jobs(self) -> list[ListedJob]:
@@ -436,7 +439,15 @@ class KubernetesBackend(Asking, LiveBackend):
         found = self._list.jobs.get(job)
         if found is None or found.fleet is None or found.pods:
             return None
-        return await self._fleet.part(job, found, rank, cluster)
+        return await self._fleet.part(job, found, self._clock.now(), rank, cluster)
+
+    async def _why_not_there(self, job: JobId) -> str:
+        """Return why the member to which a job is bound does not run it, or why the member does not say."""
+        try:
+            part = await self._part(job, 0)
+        except CockpitError as error:
+            return str(error).rstrip(".")
+        return part.why if part is not None else ""
 
     def _placement(self, job: JobId, events: Sequence[EventRecord]) -> FleetPlacement | None:
         """Return what the fleet tells of a job; None: the cluster is no host of one, or the job is gone."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +15,7 @@ from cockpit.backends.kubernetes.opening import open_context
 from cockpit.backends.kubernetes.wire.kubeconfig import Context
 from cockpit.errors import RequestRefused
 from cockpit.model.asking import LogRequest
+from cockpit.model.fleet_placement import FleetWaits
 from cockpit.model.fleetrow import FleetJobRow, FleetPodRow
 from cockpit.model.ids import Millis
 from tests.backends.kubernetes.conftest import answers
@@ -31,7 +34,7 @@ from tests.backends.kubernetes.fleet_objects import (
 )
 from tests.backends.kubernetes.objects import a_pod as a_pod_struct
 from tests.backends.kubernetes.objects import an_ended_pod, merged
-from tests.backends.kubernetes.test_backend import PODS, a_job, a_pod
+from tests.backends.kubernetes.test_backend import LONGEST, PODS, a_job, a_pod
 from tests.doubles.kubernetes_api import FakeApi, Reply
 
 if TYPE_CHECKING:
@@ -167,6 +170,34 @@ async def test_the_members_own_object_and_log_are_read_through_the_host(
     member.answer_next(log, Reply(body=b"2026-03-01T09:00:00Z step 1\n"))
     chunk = await backend.logs(LogRequest(job=job.id))
     assert b"step 1" in chunk.data
+
+
+@pytest.mark.req("KU-05")
+async def test_a_bound_job_is_explained_by_the_member_that_does_not_run_it(
+    backend: KubernetesBackend, server: FakeApi, member: FakeApi
+) -> None:
+    server.create(JOBS, a_job())
+    server.create(POLICIES.format(ACK), a_policy())
+    server.create(BINDINGS, a_binding("cn-1"))
+    (job,) = await backend.jobs()
+
+    async def message() -> str:
+        explanation = (await backend.explain(job.id)).explanation
+        assert explanation is not None
+        assert isinstance(explanation.reason, FleetWaits)
+        return explanation.reason.message
+
+    assert await message() == "cn-1 has no PyTorchJob team-a/train yet, or not any more"
+    there = member.create(JOBS, a_job(metadata=OF_FLEET))
+    said = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": said}
+    member.create(PODS, a_pod(there, status={"conditions": [condition]}))
+    expected = "none of 2 nodes can take its pod; 2 have too little free nvidia.com/gpu"
+    # The member is watched from the first question on.
+    async with asyncio.timeout(LONGEST), aclosing(backend._fleet._members.member("cn-1").watch_jobs()) as watch:
+        async for _ in watch:
+            if await message() == expected:
+                break
 
 
 async def test_a_cluster_that_is_no_host_has_no_fleet(backend: KubernetesBackend, server: FakeApi) -> None:

@@ -10,6 +10,7 @@ from cockpit.backends.kubernetes.mapping.fleet_placement import clusters_of
 from cockpit.backends.kubernetes.mapping.fleet_status import bound_to
 from cockpit.errors import RequestRefused, Unreachable
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.present.reasons import reason_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +30,8 @@ class MemberPart(NamedTuple):
     """The member's own number of the job."""
     rank: int
     """The replica's rank there."""
+    why: str
+    """Why the member does not run the job, as a sentence; empty: it does."""
 
 
 class FleetView:
@@ -46,7 +49,7 @@ class FleetView:
         members = await self._members.each(sorted(bound if alone else {*bound, *every}), _jobs_of)
         return fleet_shown(listed, members, now, pods=pods, alone=alone)
 
-    async def part(self, number: JobId, job: KubeJob, rank: int = 0, cluster: str = "") -> MemberPart | None:
+    async def part(self, number: JobId, job: KubeJob, now: Millis, rank: int, cluster: str) -> MemberPart | None:
         """Return where a replica runs; None: the job is bound to no member.
 
         `cluster`: the member that is meant; empty: that of the replica. Refused where the member has no such job.
@@ -68,7 +71,9 @@ class FleetView:
             raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, message))
         # The fleet counts replicas of a divided job through; a member counts its own.
         first = clusters.index(name)
-        return MemberPart(self._members.member(name), jobs[key].row.id, max(0, rank - first))
+        there, why = jobs[key].row, jobs[key].row.reason
+        said = reason_sentence(why, now, None) if why is not None else ""
+        return MemberPart(self._members.member(name), there.id, max(0, rank - first), said)
 
     async def close(self) -> None:
         await self._members.close()
