@@ -24,9 +24,9 @@ from cockpit.backends.kubernetes.submitting import manifest_of
 from cockpit.backends.kubernetes.writing import ObjectWriter, refuse
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.launch.checks import submission_errors
-from cockpit.model.ids import JobId, job_words
+from cockpit.model.ids import JobId
 from cockpit.model.job import ENDED, JobState
-from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.refusal import RefusalKind
 from cockpit.protocol import messages
 
 if TYPE_CHECKING:
@@ -204,8 +204,3 @@ class Acts:
             "metadata": {"annotations": {DRAINED_BECAUSE: reason}},
         }
         await self._writer.until_seen(await self._writer.patch(NODES, "", node, patch))
-
-
-def unknown(job: JobId) -> RequestRefused:
-    """Return the refusal of a job that is not listed."""
-    return RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"There is no job {job_words(job)}."))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -17,7 +16,8 @@ from msgspec.structs import replace
 
 from cockpit import __version__
 from cockpit.backends.base import Asking, Connection, JobsDelta, LiveBackend, ShellSession, refuse_absent
-from cockpit.backends.kubernetes.acting import ActParts, Acts, unknown
+from cockpit.backends.kubernetes.access_reviews import AccessReviews
+from cockpit.backends.kubernetes.acting import ActParts, Acts
 from cockpit.backends.kubernetes.capabilities import CAPABILITIES, NO_WEIGHTS, of_fleet_host, without_rights
 from cockpit.backends.kubernetes.dialects import Dialects
 from cockpit.backends.kubernetes.editing import JobEditor
@@ -43,7 +43,7 @@ from cockpit.backends.kubernetes.records import JobRecords
 from cockpit.backends.kubernetes.replicas import Replicas
 from cockpit.backends.kubernetes.requeueing import Requeuer
 from cockpit.backends.kubernetes.resources import DEVICES, PODS
-from cockpit.backends.kubernetes.rights import OLD_SECONDS, Rights
+from cockpit.backends.kubernetes.rights import Rights
 from cockpit.backends.kubernetes.session import Changes, Session
 from cockpit.backends.kubernetes.training_acts import TrainingActs
 from cockpit.backends.kubernetes.watching import ClusterWatch, is_listed
@@ -64,14 +64,11 @@ from cockpit.model.text import visible
 from cockpit.protocol import messages
 from cockpit.protocol.operations import SHELL
 from cockpit.runtime.offline_engine import refuse
-from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-    from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
-    from cockpit.backends.kubernetes.resources import Resource
     from cockpit.backends.kubernetes.wire.api import Api
     from cockpit.model.accounting import EndedJob, Spending
     from cockpit.model.events import EventRecord
@@ -142,11 +139,11 @@ class KubernetesBackend(Asking, LiveBackend):
         editor = JobEditor(writer, dialects, self._classes, self._training, lambda: self._inventory.cards)
         fleet = FleetActs(writer, self._inventory.fleet, self._inventory.job)
         parts = ActParts(editor, QuotaActs(api, writer), fleet)
-        self._acts = Acts(writer, dialects, parts, self._list.numbers, self._found, namespace)
+        self._acts = Acts(writer, dialects, parts, self._list.numbers, self._list.found, namespace)
         self._requeuer = Requeuer(api, writer, self._inventory, self._acts.queue, options.manifests)
-        self._replicas = Replicas(api, connect, self._holds, self._job)
-        self._upkeep = Tasks()
-        api.refused = self._refused
+        self._replicas = Replicas(api, connect, self._holds, self._list.known)
+        self._reviews = AccessReviews(self._rights, self._inventory, self._list)
+        api.refused = self._reviews.doubt
 
         def open_member(member: str, address: str) -> KubernetesBackend:
             reached = options.reach_member(member, address) or (lambda: connect().through(proxy_of(member)))
@@ -292,7 +289,7 @@ class KubernetesBackend(Asking, LiveBackend):
         await self._listed()
         if cluster != self._name and (part := await self._part(job, 0, cluster)) is not None:
             return await part.backend.own_object(part.job)
-        resource, found = self._found(job)
+        resource, found = self._list.found(job)
         whole = await self._writer.read(resource, found.meta.namespace, found.meta.name)
         text = msgspec.json.format(msgspec.json.encode(without_environment(whole)), indent=2).decode()
         own = f"{found.kind} {found.meta.namespace}/{found.meta.name}"
@@ -366,7 +363,7 @@ class KubernetesBackend(Asking, LiveBackend):
         return self._watch.overviews(self.overview)
 
     async def close(self) -> None:
-        await self._upkeep.cancel_all()
+        await self._reviews.close()
         self._records.close()
         await self._holds.close()
         await self._replicas.close()
@@ -400,15 +397,15 @@ class KubernetesBackend(Asking, LiveBackend):
             self._changes.notify()
             return msgspec.convert(None, answer)
         if isinstance(args, messages.ExtendArgs):
-            until = await self._holds.extend(self._found(JobId(args.job))[1], args.seconds)
+            until = await self._holds.extend(self._list.found(JobId(args.job))[1], args.seconds)
             return msgspec.convert(messages.HeldUntil(until), answer, from_attributes=True)
         if isinstance(args, messages.SubmitArgs) and (wrong := self._platform.refusals(args.specs)):
             raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, "\n".join(wrong)))
         if op == "requeue" and isinstance(args, messages.JobArgs):
-            await self._requeuer.requeue(JobId(args.job), *self._found(JobId(args.job)))
+            await self._requeuer.requeue(JobId(args.job), *self._list.found(JobId(args.job)))
             return msgspec.convert(None, answer)
         if op == "end_hold" and isinstance(args, messages.JobArgs):
-            await self._holds.end(self._found(JobId(args.job))[1])
+            await self._holds.end(self._list.found(JobId(args.job))[1])
             return msgspec.convert(None, answer)
         return msgspec.convert(await self._acts.act(args, op), answer, from_attributes=True)
 
@@ -429,10 +426,7 @@ class KubernetesBackend(Asking, LiveBackend):
         """Return the row of a job. Refused for an unknown one."""
         await self._ready()
         self._list.refresh()
-        row = self._list.row(job) if task is None else None
-        if row is None:
-            raise unknown(job)
-        return row
+        return self._list.known_row(job, task)
 
     async def _part(self, job: JobId, rank: int, cluster: str = "") -> MemberPart | None:
         """Return where a replica runs on a fleet; None: the cluster is no host of one, or the job has pods here."""
@@ -460,26 +454,6 @@ class KubernetesBackend(Asking, LiveBackend):
             return ()
         return (breakdown_of(row, job, await self._classes.values()),)
 
-    def _job(self, job: JobId) -> KubeJob:
-        """Return a job of the cluster. Refused for an unknown one, and for one that is gone."""
-        found = self._list.jobs.get(job)
-        if found is not None:
-            return found
-        if (gone := self._list.gone.get(job)) is None:
-            raise unknown(job)
-        message = f"Job {job_words(job)} ({gone.row.project}/{gone.row.name}) is gone: its object was deleted."
-        raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
-
-    def _found(self, job: JobId) -> tuple[Resource, KubeJob]:
-        found = self._job(job)
-        resource = self._inventory.resource(found.meta.uid)
-        if resource is None:
-            message = (
-                f"You have no right to read an object of the kind {found.kind}, so that it cannot be changed here."
-            )
-            raise RequestRefused(Refusal(RefusalKind.DENIED, message))
-        return resource, found
-
     async def _ready(self) -> None:
         """Wait until everything has been listed once. Raises `Unreachable` while the server has never answered."""
         await self._session.ready()
@@ -490,34 +464,9 @@ class KubernetesBackend(Asking, LiveBackend):
         self._acts.queue.takes_jobs_of = self._inventory.takes_jobs_of
         self._acts.queue.kueue_queues = self._inventory.kueue.queue_names()
         await self._list.settle()
-        if await self._rights.learn(self._list.namespaces):
-            self._list.look_again()
-            await self._list.settle()
-        if not len(self._upkeep):
-            self._upkeep.start(
-                self._rights.review(lambda: self._list.namespaces, self._rights_changed), "the review of rights"
-            )
-            self._upkeep.start(self._look_for_namespaces(), "the review of namespaces")
+        await self._reviews.learn()
         await self._platform.learn()
         await self._holds.begin(lambda: list(self._list.jobs.values()))
-
-    def _refused(self, path: str) -> None:
-        """Ask soon what the user may do in the namespace of a request that the server has refused."""
-        _, inside, rest = path.partition("/namespaces/")
-        if inside:
-            self._rights.doubt(rest.partition("/")[0])
-
-    def _rights_changed(self, namespace: str, reads_otherwise: Callable[[Resource], bool]) -> None:
-        self._inventory.rights_changed(namespace, reads_otherwise)
-        self._list.look_again()
-
-    async def _look_for_namespaces(self) -> None:
-        """Ask again and again which namespaces the user may see."""
-        while True:
-            await asyncio.sleep(OLD_SECONDS)
-            # A server that does not answer is asked again.
-            with suppress(CockpitError):
-                await self._inventory.look_for_namespaces()
 
     async def _listed(self) -> None:
         """Wait as `_ready` does. Refused where the user may list no pods, since an empty answer would mean none."""

@@ -19,10 +19,12 @@ from cockpit.backends.kubernetes.mapping.cards.requests import NO_UNITS, Units, 
 from cockpit.backends.kubernetes.mapping.ids import JobNumbers
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.rows import row_of
+from cockpit.errors import RequestRefused
 from cockpit.model.attempt import EndCause
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, job_words
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
+from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Access
 
 if TYPE_CHECKING:
@@ -75,6 +77,31 @@ class JobList:
         """Return the row of a job, also of one that is gone; None: it is unknown."""
         gone = self.gone.get(number)
         return gone.row if gone is not None else self.rows.get(number)
+
+    def known_row(self, number: JobId, task: int | None = None) -> JobRow:
+        """Return the row of a job, also of one that is gone. Refused for an unknown one, and for tasks of arrays."""
+        row = self.row(number) if task is None else None
+        if row is None:
+            raise _unknown(number)
+        return row
+
+    def known(self, number: JobId) -> KubeJob:
+        """Return a job of the cluster. Refused for an unknown one, and for one that is gone."""
+        if (job := self.jobs.get(number)) is not None:
+            return job
+        if (gone := self.gone.get(number)) is None:
+            raise _unknown(number)
+        message = f"Job {job_words(number)} ({gone.row.project}/{gone.row.name}) is gone: its object was deleted."
+        raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
+
+    def found(self, number: JobId) -> tuple[Resource, KubeJob]:
+        """Return a job and the kind of its object. Refused as `known` does, and where the kind may not be read."""
+        job = self.known(number)
+        resource = self._inventory.resource(job.meta.uid)
+        if resource is None:
+            message = f"You have no right to read an object of the kind {job.kind}, so that it cannot be changed here."
+            raise RequestRefused(Refusal(RefusalKind.DENIED, message))
+        return resource, job
 
     async def settle(self) -> None:
         """Take over all changes, a few at a time: thousands of jobs at once would keep a screen from being drawn."""
@@ -156,3 +183,7 @@ class JobList:
     def _model_of(self, node: str) -> str:
         known = self._inventory.nodes.get(node)
         return card_model(known.metadata.labels or {}) if known is not None else ""
+
+
+def _unknown(number: JobId) -> RequestRefused:
+    return RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"There is no job {job_words(number)}."))
