@@ -83,8 +83,8 @@ STORAGE_KEYWORDS: Final = frozenset(
 """Keywords of a class, or of a call that makes one, by which only the storage and comparison of its objects change."""
 
 OUT_OF_TIME: Final = "the end of its time"
-TIMED_OUT: Final = (124, 137)
-"""The exit codes of `timeout`: after its first signal, and after KILL."""
+TIMED_OUT: Final = (124, 137, -9)
+"""The exit codes of `timeout`: after its first signal, and after KILL, which ends itself too."""
 
 ARITHMETIC: Final[dict[type[ast.operator], type[ast.operator]]] = {ast.Add: ast.Sub, ast.Sub: ast.Add}
 

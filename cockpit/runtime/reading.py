@@ -212,7 +212,7 @@ def _no_growth(engine: Engine, job: Job) -> NoGrowth | None:
 def _obstacle(engine: Engine, job: Job, shown: Shown, *, own: bool) -> GrowthObstacle | None:
     plan = engine.host.plan
     # What lies in the job itself comes first: then nothing else keeps it from growing.
-    if plan is None or job.attempt is None or job.spec.elastic is None or why_not(job, job.attempt) is not None:
+    if plan is None or job.attempt is None or why_not(job, job.attempt) is not None:
         return None
     found = growth_obstacle(plan, job)
     return None if found is None else shown_obstacle(shown, found, own=own)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import array
 import grp
+import os
 import socket
 import struct
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from cockpit.engine.access import Actor
 from cockpit.model.cluster import Cluster, Project
 from cockpit.runtime.peers import Site, peer_actor
+from tests.runtime.served import RawClient, ServedEngine
 
 UNKNOWN_UID = 54_321
 """Of no user of this machine."""
@@ -67,3 +71,34 @@ def test_a_users_engine_serves_that_user_alone() -> None:
 @pytest.mark.req("JT-02")
 def test_where_sharing_is_off_nothing_is_shared() -> None:
     assert not known(Site(system=True, cluster=Cluster(sharing=False)), UNKNOWN_UID).shared
+
+
+def open_to_all(folder: str) -> Path:
+    path = Path(folder)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.req("TR-02")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root connects as another user")
+def test_a_user_who_is_added_to_a_project_is_in_it_on_a_connection_that_is_open_already() -> None:
+    with (
+        TemporaryDirectory(prefix="cockpit-rights-") as folder,  # pytest's own folders are closed to other users
+        ServedEngine(open_to_all(folder), cluster=Cluster()) as engine,
+        RawClient(engine.path, user="daemon") as member,
+        engine.client() as root,
+    ):
+
+        def is_in_it() -> bool:
+            """Members, and no other users, see a project that is shared with nobody."""
+            return b"vision" in bytes(member.ask("catalogue").ok)
+
+        def change(before: dict[str, object] | None, after: dict[str, object] | None) -> None:
+            assert root.ask("change_catalogue", {"changes": [{"before": before, "after": after}]}).no is None
+
+        vision = {"kind": "project", "name": "vision", "users": ["daemon"]}
+        assert not is_in_it()
+        change(None, vision)
+        assert is_in_it()
+        change(vision, {**vision, "users": []})
+        assert not is_in_it()

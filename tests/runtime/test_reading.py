@@ -18,6 +18,7 @@ from cockpit.model.asking import LogRequest, LogStream
 from cockpit.model.cluster import Cluster, Project, Reservation
 from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
 from cockpit.model.refusal import RefusalKind
+from cockpit.model.resilience import Elastic, NoGrowth
 from cockpit.model.spec import Access, Sweep
 from cockpit.protocol import messages
 from cockpit.protocol.pages import AllLoaded, JobsArgs, JobsChange, JobsPage, SubscribeArgs, rows_of
@@ -26,7 +27,7 @@ from cockpit.runtime.engine import Engine
 from cockpit.runtime.host import Act
 from cockpit.runtime.logs import log_path
 from cockpit.runtime.request_context import RequestContext
-from tests.builders import ANN, BOB, HOUR, NOON, SECOND, a_batch, a_spec
+from tests.builders import ANN, BOB, HOUR, NOON, SECOND, a_batch, a_node, a_spec
 from tests.runtime.host_world import World, eventually
 
 if TYPE_CHECKING:
@@ -294,3 +295,21 @@ async def test_a_snapshot_comes_in_pieces_that_fit_a_frame(
     assert {len(each) for each in pieces[:-1]} == {100}
     snapshot = msgspec.msgpack.decode(b"".join(pieces), type=Snapshot)
     assert (snapshot.cluster, snapshot.at, [*snapshot.state.jobs]) == ("lab", NOON, [1])
+
+
+async def test_an_elastic_job_is_shown_with_the_jobs_in_its_way_once_a_pass_has_looked(
+    world: World, engine: Engine
+) -> None:
+    await happens(world, events.NodesChanged((a_node("n1", cpus=4), a_node("n2", cpus=8))))
+    other = await submitted(world, BOB, cpus=8)
+    await eventually(lambda: world.state(other) == "running")
+    job = await submitted(world, ANN, elastic=Elastic(workers=1, max_workers=2))
+    await eventually(lambda: world.state(job) == "running")
+    await eventually(lambda: world.host.plan is not None and job in world.host.plan.scheduling_pass.no_growth)
+    known = await reading.job(engine, ADMIN, messages.JobArgs(job))
+    assert known.growth is NoGrowth.NO_FREE_NODE
+    assert known.obstacle is not None
+    assert known.obstacle.held_by == (other,)
+    engine.host.plan = None  # as after a restart
+    unknown = await reading.job(engine, BY_USER, messages.JobArgs(job))
+    assert (unknown.row.id, unknown.growth, unknown.obstacle) == (job, None, None)
