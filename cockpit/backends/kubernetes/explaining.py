@@ -148,28 +148,30 @@ class Explainer:
 
     async def predict(self, specs: Sequence[JobSpec], user: str) -> list[forecast.Outlook]:
         """Predict jobs that are not submitted, by the objects that they would become. Refused where one can be none."""
-        lists = self.lists()
-        # A queue manager decides first, whose rules the embedded scheduler knows.
-        if lists.quota is not None:
-            return await (await self.judged()).predict(specs)
-        queues = self._inventory.kueue.queue_names()
+        lists, queues = self.lists(), self._inventory.kueue.queue_names()
         made = [manifest_of(each, self._inventory.served, self._namespace, user) for each in specs]
         new = [new_job(job_of(resource, manifest)) for resource, manifest in made]
         namespaces = {each.job.meta.namespace for each in new}
         around = {namespace: await read_namespace(self._api, namespace) for namespace in namespaces}
+        found: dict[int, forecast.Outlook] = {}
+        for place, each in enumerate(new):
+            priority = around[each.job.meta.namespace].priority(each.job)
+            if (waits := self.quota.predicted(each.job, priority, lists.at)) is not None:
+                found[place] = waits
         names = [
             kueue_queue(spec, self._namespace, queues) or default_queue(each.job.meta.namespace, queues)
             for spec, each in zip(specs, new, strict=True)
         ]
         answers: dict[int, QueueAnswer] = {}
-        if queued := [place for place, name in enumerate(names) if name]:
+        if queued := [place for place, name in enumerate(names) if name and place not in found]:
             jobs = [QueuedSpec(new[place].job, names[place], around[new[place].job.meta.namespace]) for place in queued]
             answers = dict(zip(queued, await self._by_kueue.predict(jobs, await self._kueue_cluster()), strict=True))
         # Of what Kueue admits at once, and of what is in no queue, the nodes decide.
-        left = {place: each for place, each in enumerate(new) if place not in answers or answers[place].pods}
+        found |= {place: each.outlook for place, each in answers.items() if not each.pods}
+        left = {place: each for place, each in enumerate(new) if place not in found}
         left |= {place: each._replace(pods=answers[place].pods) for place, each in left.items() if place in answers}
         by_nodes = await self._by_scheduler.predictions(lists, list(left.values()), self._jobs.rows, around)
-        found = {place: each.outlook for place, each in answers.items()} | dict(zip(left, by_nodes, strict=True))
+        found |= dict(zip(left, by_nodes, strict=True))
         return [found[place] for place in range(len(specs))]
 
     async def _kueue_cluster(self) -> KueueCluster:

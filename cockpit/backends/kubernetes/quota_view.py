@@ -6,26 +6,28 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from cockpit.backends.kubernetes.mapping.kube_queue import QueueId
-from cockpit.backends.kubernetes.mapping.quota import QuotaUse
-from cockpit.backends.kubernetes.mapping.quota_answer import with_holders
+from cockpit.backends.kubernetes.mapping.kube_queue import KUBE_QUEUE, QueueId, queue_of
+from cockpit.backends.kubernetes.mapping.quota import QuotaShortage, QuotaUse
+from cockpit.backends.kubernetes.mapping.quota_answer import holding_job, with_holders
 from cockpit.backends.kubernetes.mapping.quota_tree import OF_NAMESPACES
-from cockpit.model.ids import Millis
+from cockpit.model.forecast import AwaitedJob, Forecast, NoBound, Outlook
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED
 from cockpit.model.pod_reasons import QueueWaits
 from cockpit.model.quota import SEPARATOR
-from cockpit.model.reasons import Explanation, QuotaWaits
+from cockpit.model.reasons import Explanation, QuotaFull, QuotaWaits
 from cockpit.model.view import QueueKind, QueueRow
 
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.inventory import Inventory
     from cockpit.backends.kubernetes.job_list import JobList
+    from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
     from cockpit.backends.kubernetes.objects.kube_queue import KubeQueue
-    from cockpit.model.forecast import Outlook
-    from cockpit.model.ids import JobId
     from cockpit.model.reasons import Reason
 
 
+MOST_NAMED = 10
+"""The most jobs that are named as those ahead."""
 _MANAGERS = frozenset({"kube-queue", "koord-queue"})
 """Namespaces with queues for the jobs of other namespaces."""
 
@@ -51,6 +53,34 @@ class QuotaView:
         if short is not None:
             reason = QuotaWaits(reason, *short)
         return Explanation(number, reason, place + 1, tuple(each for _, each in order[:place][:most_ahead]))
+
+    def predicted(self, job: KubeJob, priority: int, at: Millis) -> Outlook | None:
+        """Return why a job that is submitted at this moment would wait in its queue, and when it fits; None: KubeQueue
+        would dequeue it at once, or has no queue for it. `priority`: that of its pods."""
+        kube_queue, use, namespace = self._inventory.kube_queue, self._counted(), job.meta.namespace
+        if use is None or not kube_queue.takes_jobs_of(namespace):
+            return None
+        leaf = kube_queue.leaves.of(namespace, job.named)
+        queue = queue_of(None, namespace, leaf, kube_queue.queues.values())
+        ahead = [number for key, number in sorted(self._waiting_in(queue)) if key < (-priority, at, job.meta.name)]
+        short = use.shortage(job)
+        if short is None and not ahead:
+            return None
+        waits = QueueWaits(KUBE_QUEUE, queue.name)
+        reason = QuotaWaits(waits, *short) if short is not None else waits
+        explanation = Explanation(JobId(0), reason, len(ahead) + 1, tuple(ahead[:MOST_NAMED]))
+        named = dict.fromkeys((*explanation.ahead, *([short.after] if short is not None and short.after else [])))
+        outlook = Outlook(
+            job=JobId(0),
+            name=job.meta.name,
+            position=len(ahead) + 1,
+            explanation=explanation,
+            # Who is ahead may take what comes free, and how long that is held is not known.
+            forecast=_fits(short, at) if short is not None and not ahead else Forecast(),
+            named=tuple(holding_job(self._jobs.rows[each]) for each in named if each in self._jobs.rows),
+            scheduler=KUBE_QUEUE,
+        )
+        return self.with_holders(outlook, reason)
 
     def with_holders(self, outlook: Outlook, reason: Reason) -> Outlook:
         """Return the outlook of a job that waits for this reason with the jobs that use what it waits for."""
@@ -119,6 +149,15 @@ class QuotaView:
             self._use = QuotaUse(tree, kube_queue.leaves, jobs, others) if tree is not None else None
             self._version = version
         return self._use
+
+
+def _fits(short: QuotaShortage, now: Millis) -> Forecast:
+    """Return when a job fits into the quota tree if the jobs there use their whole time limits."""
+    if short.after is None or short.fits_at is None:
+        never = isinstance(short.limit, QuotaFull) and short.limit.never
+        return Forecast() if never else Forecast(no_bound=NoBound.NO_TIME_LIMIT)
+    at = max(now, short.fits_at)
+    return Forecast(likely_at=at, after=(AwaitedJob(short.after, at),), no_bound=NoBound.LATER_SUBMISSIONS)
 
 
 def _id_of(queue: KubeQueue, of_jobs: Collection[QueueId]) -> QueueId:

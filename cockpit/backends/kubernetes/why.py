@@ -3,14 +3,14 @@ own objects, beside the scheduler's message.
 
 1. The nodes are asked one by one, by the rules of the scheduler's filters (`node_filters`).
 2. The waiting pods and the ends of running jobs are simulated (`pod_scheduling`); so are the changes of the job that
-   its obstacles suggest (`what_ifs`).
+   its obstacles suggest (`what_helps`).
 3. What cockpit cannot judge, such as another plugin's refusal, has no forecast.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from cockpit.backends.kubernetes.mapping.node_filters import could_hold
 from cockpit.backends.kubernetes.mapping.node_groups import holders, look_at_nodes
 from cockpit.backends.kubernetes.mapping.planning import ClusterLists, is_same, shown_spec
 from cockpit.backends.kubernetes.mapping.pod_needs import PodNeeds
-from cockpit.backends.kubernetes.mapping.pod_scheduling import Simulation, Start, WaitingJob
+from cockpit.backends.kubernetes.mapping.pod_scheduling import Simulation, WaitingJob
 from cockpit.backends.kubernetes.mapping.quota_answer import holding_job
 from cockpit.backends.kubernetes.mapping.scheduler_view import (
     SchedulerView,
@@ -29,11 +29,11 @@ from cockpit.backends.kubernetes.mapping.scheduler_view import (
     template_needs,
     waiting_needs,
 )
-from cockpit.backends.kubernetes.mapping.what_ifs import PodChange, pod_changes
 from cockpit.backends.kubernetes.surroundings import LONGEST, Surroundings
+from cockpit.backends.kubernetes.what_helps import Case, Judgement, forecast_of, what_helps
 from cockpit.backends.planning_mirror import kept_seconds
 from cockpit.engine.prediction import MOST_HOLDERS
-from cockpit.model.forecast import Change, ExpectedStart, Forecast, HoldingJob, NoBound, Outlook, WhatIf
+from cockpit.model.forecast import ExpectedStart, Forecast, HoldingJob, NoBound, Outlook
 from cockpit.model.ids import JobId
 from cockpit.model.pod_reasons import Obstacle, PodsNotCreated, Unschedulable
 from cockpit.model.reasons import Explanation
@@ -42,10 +42,8 @@ from cockpit.sched.forecast.predict import HYPOTHETICAL
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
     from cockpit.model.jobrow import JobRow
-    from cockpit.model.spec import JobSpec
 
 SCHEDULER = "Kubernetes"
-MOST_AWAITED = 5
 SAME_MOMENT_MS = 10_000
 """Age up to which a simulation is used again while nothing changes."""
 
@@ -58,33 +56,12 @@ class NewJob(NamedTuple):
     """What each of its pods will need."""
 
 
-class _Case(NamedTuple):
-    """A job that is judged."""
-
-    waits: WaitingJob
-    """Its pods that wait."""
-    anew: WaitingJob
-    """All its pods, if it were submitted anew, as a changed job is."""
-    spec: JobSpec
-    kind: str
-    """The kind of its object."""
-
-
-class _Judgement(NamedTuple):
-    """The cluster, and when its waiting jobs would start."""
-
-    view: SchedulerView
-    starts: Mapping[JobId, Start]
-    settled: bool
-    """Whether none of the waiting pods fits now."""
-
-
 class SchedulerForecast:
     """Predicts placements on one cluster; keeps the last simulation for as long as nothing changes."""
 
     def __init__(self) -> None:
         self._lists: ClusterLists | None = None
-        self._last: _Judgement | None = None
+        self._last: Judgement | None = None
         self._kept_until = 0.0
         """Until when it is kept although something has changed, as the event loop counts time."""
 
@@ -97,7 +74,7 @@ class SchedulerForecast:
         view, starts, _ = await self._fresh(lists)
         known = ((job, starts.get(job)) for job in jobs)
         return [
-            ExpectedStart(job, start.at, replace(_forecast(view, start), after=()))
+            ExpectedStart(job, start.at, replace(forecast_of(view, start), after=()))
             for job, start in known
             if start is not None
         ]
@@ -137,7 +114,7 @@ class SchedulerForecast:
         if waits is None or not judgement.view.nodes:
             return bare
         anew = waits._replace(pods=all_needs(job), created_at=judgement.view.now)
-        case = _Case(waits, _with_volumes(anew, around), shown_spec(job), job.kind)
+        case = Case(waits, _with_volumes(anew, around), shown_spec(job), job.kind)
         return await asyncio.to_thread(_judged, bare, judgement, case, rows, around)
 
     async def predictions(
@@ -155,11 +132,11 @@ class SchedulerForecast:
         view = view._replace(waiting={**view.waiting, **{each.waits.job: each.waits for each in cases}})
         simulation = Simulation(view.nodes, view.waiting.values(), view.ends, view.now)
         await asyncio.to_thread(simulation.run)
-        judgement = _Judgement(view, simulation.starts, settled=False)
+        judgement = Judgement(view, simulation.starts, settled=False)
         pairs = zip(cases, of_jobs, strict=True)
         return [await asyncio.to_thread(_predicted, judgement, case, rows, one) for case, one in pairs]
 
-    async def _fresh(self, lists: ClusterLists) -> _Judgement:
+    async def _fresh(self, lists: ClusterLists) -> Judgement:
         known, last, now = self._lists, self._last, asyncio.get_running_loop().time
         is_old = known is None or not is_same(lists, known) or lists.at - known.at > SAME_MOMENT_MS
         # On a busy cluster something always has changed: simulations one after the other would keep a processor busy.
@@ -172,16 +149,16 @@ class SchedulerForecast:
         return last
 
 
-def _judgement(lists: ClusterLists) -> _Judgement:
+def _judgement(lists: ClusterLists) -> Judgement:
     view = scheduler_view(lists)
     simulation = Simulation(view.nodes, view.waiting.values(), view.ends, view.now)
     simulation.try_on(view.nodes)
     settled = not simulation.placed
     simulation.go_on()
-    return _Judgement(view, simulation.starts, settled)
+    return Judgement(view, simulation.starts, settled)
 
 
-def _predicted(judgement: _Judgement, case: _Case, rows: Mapping[JobId, JobRow], around: Surroundings) -> Outlook:
+def _predicted(judgement: Judgement, case: Case, rows: Mapping[JobId, JobRow], around: Surroundings) -> Outlook:
     """Return the outlook of a job that is not submitted."""
     view, waits = judgement.view, case.waits
     ahead = sorted(each.order for each in view.waiting.values() if each.order < waits.order)
@@ -205,7 +182,7 @@ def _predicted(judgement: _Judgement, case: _Case, rows: Mapping[JobId, JobRow],
     return replace(found, explanation=None) if found.forecast.now else found
 
 
-def _held_by_quotas(bare: Outlook, judgement: _Judgement, case: _Case, around: Surroundings) -> Outlook:
+def _held_by_quotas(bare: Outlook, judgement: Judgement, case: Case, around: Surroundings) -> Outlook:
     """Return the outlook of a job without pods, with the quotas that forbid them and what would meet these."""
     explanation = bare.explanation
     assert explanation is not None
@@ -214,7 +191,7 @@ def _held_by_quotas(bare: Outlook, judgement: _Judgement, case: _Case, around: S
     if not short:
         return bare
     explanation = replace(explanation, reason=replace(explanation.reason, quotas=short))
-    what_ifs = tuple(_what_ifs(judgement, case, None, around))
+    what_ifs = tuple(what_helps(judgement, case, None, around))
     return replace(bare, explanation=explanation, what_ifs=what_ifs)
 
 
@@ -223,16 +200,16 @@ def new_job(job: KubeJob) -> NewJob:
     return NewJob(job, tuple(template_needs(job)))
 
 
-def _case_of(number: JobId, new: NewJob, view: SchedulerView, around: Surroundings) -> _Case:
+def _case_of(number: JobId, new: NewJob, view: SchedulerView, around: Surroundings) -> Case:
     """Return a job that has no pods yet."""
     job = new.job
     pods = tuple(_with_priority(each, job, around) for each in new.pods)
     waits = _with_volumes(WaitingJob(number, view.now, pods, None), around)
-    return _Case(waits, waits, shown_spec(job), job.kind)
+    return Case(waits, waits, shown_spec(job), job.kind)
 
 
 def _judged(
-    bare: Outlook, judgement: _Judgement, case: _Case, rows: Mapping[JobId, JobRow], around: Surroundings
+    bare: Outlook, judgement: Judgement, case: Case, rows: Mapping[JobId, JobRow], around: Surroundings
 ) -> Outlook:
     """Return the outlook with what the nodes say, the forecast, and what would help."""
     explanation, view = bare.explanation, judgement.view
@@ -246,13 +223,13 @@ def _judged(
         return replace(bare, explanation=explanation)
     start = judgement.starts.get(case.waits.job)
     held = holders(needs, view.nodes)
-    forecast = _forecast(view, start) if start is not None else Forecast(no_bound=_unknown(view, needs))
+    forecast = forecast_of(view, start) if start is not None else Forecast(no_bound=_unknown(view, needs))
     named = (*explanation.ahead, *(each.job for each in forecast.after), *held[:MOST_HOLDERS])
     return replace(
         bare,
         explanation=explanation,
         forecast=forecast,
-        what_ifs=() if forecast.now else tuple(_what_ifs(judgement, case, start, around)),
+        what_ifs=() if forecast.now else tuple(what_helps(judgement, case, start, around)),
         holders=tuple(held[:MOST_HOLDERS]),
         holders_in_all=len(held),
         named=tuple(_named(named, rows)),
@@ -264,7 +241,7 @@ def _with_priority(needs: PodNeeds, job: KubeJob, around: Surroundings) -> PodNe
     return replace(needs, priority=around.priority(job))
 
 
-def _with_job(judgement: _Judgement, number: JobId, job: KubeJob, around: Surroundings) -> _Judgement:
+def _with_job(judgement: Judgement, number: JobId, job: KubeJob, around: Surroundings) -> Judgement:
     """Return the judgement with a job of whose volumes it is known which nodes can use them."""
     needs = tuple(waiting_needs(job, (Obstacle.OTHER,)))
     if not needs:
@@ -273,18 +250,11 @@ def _with_job(judgement: _Judgement, number: JobId, job: KubeJob, around: Surrou
     view = judgement.view._replace(waiting={**judgement.view.waiting, number: waits})
     simulation = Simulation(view.nodes, view.waiting.values(), view.ends, view.now)
     simulation.run()
-    return _Judgement(view, simulation.starts, judgement.settled)
+    return Judgement(view, simulation.starts, judgement.settled)
 
 
 def _with_volumes(waits: WaitingJob, around: Surroundings) -> WaitingJob:
     return waits._replace(pods=tuple(replace(each, volumes=around.volumes) for each in waits.pods))
-
-
-def _forecast(view: SchedulerView, start: Start) -> Forecast:
-    """Return the start as a forecast without a bound: the scheduler holds nothing back for a waiting pod."""
-    if start.at <= view.now:
-        return Forecast(now=True, likely_at=start.at, no_bound=NoBound.NOTHING_RESERVED)
-    return Forecast(likely_at=start.at, after=start.after[-MOST_AWAITED:], no_bound=NoBound.NOTHING_RESERVED)
 
 
 def _unknown(view: SchedulerView, needs: PodNeeds) -> NoBound | None:
@@ -292,71 +262,6 @@ def _unknown(view: SchedulerView, needs: PodNeeds) -> NoBound | None:
     ends = {job for _, job in view.ends}
     usable = (node for node in view.nodes.values() if could_hold(needs, node))
     return NoBound.NO_TIME_LIMIT if any(pod.job not in ends for node in usable for pod in node.pods) else None
-
-
-def _what_ifs(judgement: _Judgement, case: _Case, start: Start | None, around: Surroundings) -> Iterator[WhatIf]:
-    """Yield of each kind of change the smallest one that starts soonest, if that is sooner than the job as it is.
-
-    A changed job is a new one: all its pods are placed anew, behind those that wait already.
-    """
-    best: dict[tuple[Change, str], tuple[PodChange, Start]] = {}
-    view, anew, spec = judgement.view, case.anew, case.spec
-    freed = {name for name, node in view.nodes.items() if any(pod.job == anew.job for pod in node.pods)}
-    without = judgement._replace(view=_without_pods(view, anew.job))
-    bounds = {line.resource: line.left // max(1, len(anew.pods)) for line in around.quotas}
-    changes = pod_changes(case.waits.pods, spec, view.nodes, around.classes, bounds)
-    for each in (*changes, *_fewer_pods(without.view, anew, spec, around)):
-        changed = anew._replace(pods=tuple(map(each.changed, anew.pods)))
-        if each.change is Change.NODES:
-            changed = changed._replace(pods=changed.pods[: int(each.after)])
-        if short_quotas(changed.pods, around.quotas):
-            continue
-        found = _start_of(without, changed, freed, start)
-        kind = each.change, each.before if each.change is Change.LABEL else ""
-        if found is not None and (kind not in best or found.at < best[kind][1].at):
-            best[kind] = each, found
-    for each, found in sorted(best.values(), key=lambda pair: pair[1].at):
-        forecast = replace(_forecast(view, found), after=())
-        yield WhatIf(each.change, each.before, each.after, each.spec, forecast, evicts=len(found.evicts))
-
-
-def _without_pods(view: SchedulerView, job: JobId) -> SchedulerView:
-    """Return the cluster without the pods of the job that are placed already."""
-    nodes = {}
-    for name, node in view.nodes.items():
-        own = [pod for pod in node.pods if pod.job == job]
-        nodes[name] = node.copy() if own else node
-        for pod in own:
-            nodes[name].remove(pod)
-    return view._replace(nodes=nodes)
-
-
-def _start_of(judgement: _Judgement, changed: WaitingJob, freed: Collection[str], before: Start | None) -> Start | None:
-    """Return when the changed job starts; None: not sooner than before. `freed`: the nodes that its pods have left."""
-    view, until = judgement.view, before.at if before is not None else None
-    waiting = {**view.waiting, changed.job: changed}
-    simulation = Simulation(view.nodes, waiting.values(), view.ends, view.now)
-    if judgement.settled:
-        # Of the other waiting pods it is known that they fit on no other node.
-        simulation.try_on(freed)
-        simulation.try_on(view.nodes, changed.job)
-        found = simulation.go_on(changed.job, until)
-    else:
-        found = simulation.run(changed.job, until)
-    return found if found is not None and (before is None or found.at < before.at) else None
-
-
-def _fewer_pods(view: SchedulerView, anew: WaitingJob, spec: JobSpec, around: Surroundings) -> Iterator[PodChange]:
-    """Yield the job with only those pods that can be placed now and that the quotas allow."""
-    if len(anew.pods) < 2:
-        return
-    simulation = Simulation(view.nodes, list({**view.waiting, anew.job: anew}.values()), (), view.now)
-    simulation.run()
-    fewer = len(anew.pods) - simulation.left(anew.job)
-    while fewer and short_quotas(anew.pods[:fewer], around.quotas):
-        fewer -= 1
-    if 0 < fewer < len(anew.pods):
-        yield PodChange(Change.NODES, str(len(anew.pods)), str(fewer), lambda needs: needs, replace(spec, nodes=fewer))
 
 
 def _named(jobs: Sequence[JobId], rows: Mapping[JobId, JobRow]) -> Iterator[HoldingJob]:

@@ -13,11 +13,13 @@ from msgspec.structs import replace
 from cockpit.errors import RequestRefused
 from cockpit.formats.quotatree import read_quota_tree
 from cockpit.model.capabilities import Ability
+from cockpit.model.forecast import Forecast, NoBound
 from cockpit.model.job import JobState
 from cockpit.model.pod_reasons import PodsNotCreated, QueueWaits
 from cockpit.model.quota import QuotaTree
-from cockpit.model.reasons import Explanation, QuotaFull, QuotaMaxJobs, QuotaWaits
+from cockpit.model.reasons import Explanation, QuotaFull, QuotaMaxJobs, QuotaWaits, never_starts
 from cockpit.model.refusal import RefusalKind
+from cockpit.model.spec import NodeSpec
 from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.kube_queue_objects import (
     ENQUEUED,
@@ -35,6 +37,9 @@ from tests.backends.kubernetes.kube_queue_objects import (
 )
 from tests.backends.kubernetes.objects import GPU, merged
 from tests.backends.kubernetes.test_backend import a_job
+from tests.backends.kubernetes.test_explaining import NODES
+from tests.backends.kubernetes.test_explaining import a_node as a_kube_node
+from tests.builders import a_spec
 from tests.doubles.kubernetes_api import Reply
 
 if TYPE_CHECKING:
@@ -392,3 +397,56 @@ async def test_queues_of_one_name_in_two_namespaces_are_two(backend: KubernetesB
         ("team-c/default", "default", 0, ("team-c",)),
         ("hidden", "hidden", 1, ()),
     ]
+
+
+@pytest.mark.req("KU-04", "KU-05", "SC-12")
+async def test_a_job_that_is_not_submitted_is_predicted_by_its_queue_and_the_quota_tree(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    server.create(TREES, a_tree())
+    for name in ("n1", "n2", "n3"):
+        server.create(NODES, a_kube_node(name))
+    run_job(server, "endless", "team-b")
+    run_job(server, "other", "team-b")
+    spec = a_spec("train", image="img:1", project="team-a", card_milli=8000)
+    (outlook,) = await backend.predict([spec])
+    assert outlook.explanation is not None
+    reason = outlook.explanation.reason
+    assert isinstance(reason, QuotaWaits)
+    # The same as KubeQueue tells of a submitted one.
+    assert (reason.limit, reason.borrowers) == (QuotaFull("root", "gres/gpu", 16, 16, 8), (("root/b", 8),))
+    assert (reason.waits, outlook.scheduler) == (QueueWaits("KubeQueue", "root/a"), "KubeQueue")
+    assert (outlook.position, outlook.holders_in_all, never_starts(reason)) == (1, 2, False)
+    # The jobs that have the quota have no time limit: that makes no start.
+    assert outlook.forecast == Forecast(no_bound=NoBound.NO_TIME_LIMIT)
+    (vast,) = await backend.predict([replace(spec, specs=(NodeSpec(card_milli=13_000),))])
+    assert vast.explanation is not None
+    assert never_starts(vast.explanation.reason)
+    # A job of no node of the tree waits for nodes alone.
+    (free,) = await backend.predict([replace(spec, project="elsewhere")])
+    assert (free.scheduler, free.forecast.now) == ("Kubernetes", True)
+
+
+@pytest.mark.req("KU-04", "SC-12")
+@pytest.mark.parametrize("is_behind", [False, True])
+async def test_time_limits_say_when_a_job_fits_that_is_the_first_of_its_queue(
+    backend: KubernetesBackend, server: FakeApi, *, is_behind: bool
+) -> None:
+    server.create(TREES, a_tree())
+    run_job(server, "other", "team-a", seconds=3600)
+    if is_behind:
+        queue_job(server, "first")
+    numbers = {name: row.id for name, row in (await rows(backend)).items()}
+    now = backend._clock.now()
+    (outlook,) = await backend.predict([a_spec("train", image="img:1", project="team-a", card_milli=8000)])
+    assert outlook.explanation is not None
+    forecast = outlook.forecast
+    if is_behind:
+        assert (outlook.position, outlook.explanation.ahead) == (2, (numbers["first"],))
+        assert forecast == Forecast()
+    else:
+        # The other one has outlived its limit, and is about to end.
+        assert forecast.likely_at is not None
+        assert 0 <= forecast.likely_at - now < 60_000
+        assert ([each.job for each in forecast.after], forecast.latest_at) == ([numbers["other"]], None)
+        assert forecast.no_bound is NoBound.LATER_SUBMISSIONS
