@@ -42,6 +42,8 @@ class Ability(StrEnum):
     """The weights of its priority factors are known."""
     LOCAL_FILES = "local_files"
     """Jobs see the folders of this machine."""
+    PAUSE = "pause"
+    """A suspended job keeps its processes and goes on where it was."""
     HOST_IMAGE = "host_image"
     """A job without an image runs in the file system of its node."""
 

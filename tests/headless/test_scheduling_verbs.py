@@ -10,6 +10,7 @@ import pytest
 
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.asking import SiteFactor, WantedLimit
+from cockpit.model.capabilities import Ability
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, JobState
@@ -40,6 +41,15 @@ def test_actions_apply_to_a_task_or_an_array(desk: Desk, argv: list[str], asked:
     assert done.code == ExitCode.OK
     assert desk.backend.asked == [asked]
     assert said in done.lines[0]
+
+
+@pytest.mark.req("KU-07")
+def test_what_a_suspension_ends_is_said(desk: Desk) -> None:
+    assert desk("suspend", "4715").err == ""
+    why = "Pods are deleted."
+    desk.backend.capabilities = desk.backend.capabilities.without({Ability.PAUSE: why})
+    done = desk("suspend", "4715")
+    assert (done.code, done.err.strip()) == (ExitCode.OK, why)
 
 
 @pytest.mark.req("SC-10")

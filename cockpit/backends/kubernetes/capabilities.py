@@ -41,6 +41,8 @@ CAPABILITIES = Capabilities(
         Ability.ENVIRONMENT: "Environment variables may hold secrets; cockpit reads them of no pod.",
         Ability.REQUEST_IDS: NO_REQUEST_IDS,
         Ability.WEIGHTS: NO_WEIGHTS,
+        Ability.PAUSE: "Kubernetes deletes the pods of a suspended job, with what they wrote into their own file "
+        "systems; resumed, it begins anew from what it saved on volumes.",
         Ability.HOST_IMAGE: NO_HOST_IMAGE,
         Ability.LOCAL_FILES: "A Kubernetes cluster's pods see no folder of this machine.",
     }

@@ -27,7 +27,7 @@ _READS = ("list", "watch")
 _AT_ONCE = 10
 REVIEW_SECONDS = 6.0
 """Pause between two namespaces that are asked about anew."""
-OLD_SECONDS = 60.0
+OLD_SECONDS = 120.0
 """Age from which an answer is asked for anew."""
 
 Changed = Callable[[str, Callable[["Resource"], bool]], None]

@@ -18,6 +18,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call, try_each
 from cockpit.model.asking import WantedLimit, WantedPriority
+from cockpit.model.capabilities import Ability
 from cockpit.model.directives import MoveToTop, SendSignal, SignalTarget, UpdateJob
 from cockpit.model.ids import JobRef, NodeName
 from cockpit.present.moments import clock
@@ -87,6 +88,15 @@ def _on_each(operation: str, done: str, asks: str = "") -> Callable[[Call], Awai
         return await each(call, lambda ref: act(ref.job, task=ref.task), done)
 
     return run
+
+
+async def run_suspend(call: Call) -> int:
+    """Suspend jobs, and say what is lost with it where it ends their processes."""
+    code = await each(call, lambda ref: call.backend.suspend(ref.job, task=ref.task), "suspended")
+    lost = call.backend.capabilities_for(ref.job for ref in call.args.jobs).why_not(Ability.PAUSE)
+    if lost and code == ExitCode.OK:
+        call.streams.say(lost)
+    return code
 
 
 def priority_arguments(parser: ArgumentParser) -> None:
@@ -174,7 +184,7 @@ CANCEL = Verb(
 )
 HOLD = Verb(change_arguments, _on_each("hold", "held"), ("cockpit hold 4720",))
 RELEASE = Verb(change_arguments, _on_each("release", "released"), ("cockpit release 4720 4721",))
-SUSPEND = Verb(change_arguments, _on_each("suspend", "suspended"), ("cockpit suspend 4711",))
+SUSPEND = Verb(change_arguments, run_suspend, ("cockpit suspend 4711",))
 RESUME = Verb(change_arguments, _on_each("resume", "resumed"), ("cockpit resume 4711",))
 REQUEUE = Verb(
     delete_arguments,

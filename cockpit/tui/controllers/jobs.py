@@ -61,6 +61,8 @@ class Turn(NamedTuple):
     """What it has done, as in `held job 7`."""
     verb: str
     """What it does, as in `holds it`."""
+    may: Callable[[Sequence[JobRow]], Awaitable[bool]] | None = None
+    """Asks whether the user wants to do it with these jobs, where that ends something; None: it ends nothing."""
 
 
 async def clone_job(app: Cockpit) -> None:
@@ -172,40 +174,53 @@ async def hold_or_release(app: Cockpit) -> None:
 
 
 async def suspend_or_resume(app: Cockpit) -> None:
-    """Suspend those of the chosen jobs that run, and resume the others."""
+    """Suspend those of the chosen jobs that run, and resume the others. Ask first where their processes end with it."""
+
+    async def may_suspend(rows: Sequence[JobRow]) -> bool:
+        lost = app.backend.capabilities_for(row.id for row in rows).why_not(Ability.PAUSE)
+        return not lost or await app.push_screen_wait(Confirm(f"Suspend {named(rows)}?", lost))
+
     await _switch(
         app,
         lambda row: row.state is JobState.SUSPENDED,
-        on=Turn(app.backend.suspend, "suspended", "suspends"),
+        on=Turn(app.backend.suspend, "suspended", "suspends", may_suspend),
         off=Turn(app.backend.resume, "resumed", "resumes"),
     )
 
 
 async def _switch(app: Cockpit, is_on: Callable[[JobRow], bool], on: Turn, off: Turn) -> None:
     """Turn each of the chosen jobs off that is on, and each other one on; the way back is the reverse."""
-    turns = {row.id: (off, on) if is_on(row) else (on, off) for row in app.selection.chosen_rows()}
+    rows = app.selection.chosen_rows()
+    turns = {row.id: (off, on) if is_on(row) else (on, off) for row in rows}
+
+    def turned(jobs: Sequence[JobRow], turn: Turn, place: int) -> list[JobRow]:
+        return [row for row in jobs if turns[row.id][place] is turn]
+
+    async def is_wanted(jobs: Sequence[JobRow], place: int) -> bool:
+        asked = turned(jobs, on, place)
+        return not asked or on.may is None or await on.may(asked)
 
     async def act(row: JobRow) -> None:
         await turns[row.id][0].act(row.id, task=task_of(row))
 
-    async def reverse(row: JobRow) -> None:
-        await turns[row.id][1].act(row.id, task=task_of(row))
-
     def words(done: Sequence[JobRow], place: int) -> str:
-        by_turn = {turn: [row for row in done if turns[row.id][place] is turn] for turn in (on, off)}
-        return " and ".join(f"{turn.past} {named(rows)}" for turn, rows in by_turn.items() if rows)
+        by_turn = {turn: turned(done, turn, place) for turn in (on, off)}
+        return " and ".join(f"{turn.past} {named(jobs)}" for turn, jobs in by_turn.items() if jobs)
 
     def way(done: Sequence[JobRow]) -> WayBack:
         async def go_back() -> str:
+            if not await is_wanted(done, 1):
+                return ""
             for row in done:
-                await reverse(row)
+                await turns[row.id][1].act(row.id, task=task_of(row))
             return words(done, 1)
 
         reverses = {turns[row.id][1] for row in done}
         them = "it" if len(done) == 1 else "them"
         return WayBack(f"{reverses.pop().verb} {them}" if len(reverses) == 1 else "undoes that", go_back)
 
-    await _each(app, app.selection.chosen_rows(), act, lambda done: (words(done, 0), way(done)))
+    if await is_wanted(rows, 0):
+        await _each(app, rows, act, lambda done: (words(done, 0), way(done)))
 
 
 async def requeue(app: Cockpit) -> None:

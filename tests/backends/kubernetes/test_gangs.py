@@ -144,10 +144,19 @@ def test_members_that_would_fit_and_those_not_looked_at_are_told_apart() -> None
         ),
         "pre-filter pod {} cannot proceed due to gated pods in the same PodGroup. preemption: 0/21 nodes are available",
         "podGroup team-a/short failed recently. no new claims to deallocate.",
+        (
+            'GangGroup "team-a/short" gets rejected due to member Pod "team-a/c" is unschedulable with reason "0/21 '
+            'nodes are available: 21 Insufficient nvidia.com/gpu.", alreadyWaitForBound: 0.'
+        ),
+        (
+            "gangGroup [team-a/short] basic check: memberGangs [team-a/short] child pod not collect enough, current "
+            "gang: team-a/short, podName: team-a/{}."
+        ),
+        "gangGroup team-a/short is scheduling and this pod has not been attempted.",
     ],
 )
 def test_pods_that_the_scheduler_leaves_alone_because_of_their_gang_wait_together(said: str) -> None:
-    """As scheduler-plugins 0.35.4 writes it; the name of each pod is in its own words."""
+    """As scheduler-plugins 0.35.4 writes it, and by its source Koordinator 1.8; each pod's name is in its own words."""
     pods = []
     for name in ("a", "b"):
         message = f"0/21 nodes are available: {said.format(name, name)}"

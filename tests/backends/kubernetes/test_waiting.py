@@ -122,7 +122,8 @@ def test_what_schedulers_try_after_the_causes_is_left_out() -> None:
     rejected = "PodGroup a/b gets rejected due to Pod c is unschedulable even after PostFilter"
     alone = unschedulable(causes, 1, 1)
     assert [each.nodes for each in alone.excluded] == [20, 1]
-    for after in (f" no new claims to deallocate, {rejected}.", f" {rejected}, 1 No victims found on node n1."):
+    of_gang = 'Gang "a/b" gets rejected due to pod is unschedulable'
+    for after in (f" no new claims to deallocate, {rejected}.", f" {rejected}, 1 No victims on n1.", f" {of_gang}."):
         assert unschedulable(causes + after, 1, 1) == alone
 
 

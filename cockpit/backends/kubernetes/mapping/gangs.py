@@ -19,9 +19,11 @@ _SATISFIED = frozenset({"Running", "Completed", "Finished"})
 _OF_GROUP = re.compile(r"pod group is (?:not )?ready, ")
 """The beginning of Volcano's sentence about a group, which its pods have where none of their own is known."""
 _FOR_OTHERS = re.compile(
-    r"pre-filter pod \S+ cannot (?:find enough sibling pods|proceed due to gated pods)|podGroup \S+ failed recently"
+    r"(?:.* available: )?(?:pre-filter pod \S+ cannot (?:find enough sibling pods|proceed due to gated pods)"
+    r'|podGroup \S+ failed recently|GangGroup "\S+" gets rejected due to member Pod |gangGroup .+ basic check: '
+    r"|gangGroup \S+ is scheduling and this pod has not been attempted|representative pod \S+ of gangGroupID )"
 )
-"""What scheduler-plugins writes of a pod that it did not look at because of its gang."""
+"""What scheduler-plugins and Koordinator write of a pod that they did not look at because of its gang."""
 _MOST_NAMES = 3
 _LONGEST = 400
 
@@ -91,7 +93,7 @@ def _report(pod: Pod) -> _Report:
     # Volcano's word for a pod that it has a node for while the gang as a whole has none.
     if said.reason in {"Schedulable", "Undetermined"}:
         return _Report(MemberState.WOULD_FIT)
-    if _FOR_OTHERS.search(said.message):
+    if _FOR_OTHERS.match(said.message):
         return _Report(MemberState.NOT_CONSIDERED)
     reason = unschedulable(said.message, 1, 1)
     is_groups = reason.nodes is None and _OF_GROUP.match(said.message)

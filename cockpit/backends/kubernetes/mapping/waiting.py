@@ -25,11 +25,11 @@ _MESSAGE = re.compile(r"(\d+)/(\d+) nodes are (?:un)?available:?\s*(.*?)(?:[.,] 
 _ORIGIN = re.compile(r"^.*?\bOrigin reason is \S+: ", re.DOTALL)
 _AFTERWARDS = re.compile(
     r"[.,]?\s*(?:(?:no new|still not able to \w+ the) claims? to deallocate\b"
-    r"|PodGroup \S+ gets rejected due to Pod ).*$|\. not found$",
+    r'|(?:PodGroup \S+|Gang(?:Group)? "\S+") gets rejected due to (?:Pod|pod|member) ).*$|\. not found$',
     re.DOTALL,
 )
 """What plugins add to the causes: that of dynamic resource allocation for any pod since Kubernetes 1.34, and those of
-scheduler-plugins, which reject the pod's whole group and then look for victims on each node."""
+scheduler-plugins and Koordinator, which reject the pod's whole group and then look for victims on each node."""
 _CAUSE = re.compile(r"(\d+) (.+)", re.DOTALL)
 _TAINT = re.compile(r"node\(s\) had (?:untolerated )?taint(?:\(s\))?(?: \{([^}]*)\}.*)?")
 _CAUSES: tuple[tuple[re.Pattern[str], Obstacle], ...] = tuple(
