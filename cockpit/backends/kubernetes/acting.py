@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.dialects import Dialects
 from cockpit.backends.kubernetes.editing import JobEditor, job_name, refuse_ended
 from cockpit.backends.kubernetes.fleet.acts import FleetActs
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.nodes import DRAINED_BECAUSE
+from cockpit.backends.kubernetes.mapping.planning import OUTPUT
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
 from cockpit.backends.kubernetes.queue_acts import QueueActs
 from cockpit.backends.kubernetes.quota_acts import QuotaActs
@@ -139,7 +141,8 @@ class Acts:
         """Return the manifests. Raises `RequestRefused` with a line for each error, led by the path of the field."""
         manifests, errors = [], []
         for place, spec in enumerate(specs):
-            wrong = submission_errors(spec)
+            # A copy of a job has in place of an output folder what is shown of it; a manifest has neither.
+            wrong = submission_errors(replace(spec, output="/") if spec.output == OUTPUT else spec)
             try:
                 # A field beyond its bounds may have no form in a manifest.
                 if not wrong:

@@ -85,7 +85,7 @@ def test_workers_are_counted_beside_what_the_operator_wants() -> None:
     assert workers_now(found) == "2 (1–128)"
     assert short_of_workers(found) == "runs with 2 of 8 workers"
     # The workers have the cards, and the launcher the command.
-    assert (found.card_milli, found.command) == (64_000, "sh -c 'horovodrun python t.py'")
+    assert (found.card_milli, found.command) == (64_000, "horovodrun python t.py")
     scaled = a_training_job(status={"phase": "Scaling", "targetWorkers": ["train-worker-0", "train-worker-1"]})
     assert row(a_launcher(), a_worker(0), workload=scaled).workers == (1, 2, 128)
 

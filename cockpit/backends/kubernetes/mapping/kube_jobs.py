@@ -26,6 +26,7 @@ from cockpit.backends.kubernetes.objects.workload import (
     groups_of,
     starts_others,
 )
+from cockpit.formats.foreign.draft import runnable
 from cockpit.formats.foreign.kubeargs import expand_references
 from cockpit.model.attempt import EndCause
 from cockpit.model.ids import Millis
@@ -354,7 +355,11 @@ class KubeJob:
         first = next(iter(self._command_spec.containers), None)
         words = (*(first.command or ()), *(first.args or ())) if first is not None else ()
         # Kubernetes itself would take `$(…)` for a variable, and `$$` for a dollar sign.
-        return shlex.join(expand_references(each, {}) for each in unwrapped(words))
+        written = [expand_references(each, {}) for each in unwrapped(words)]
+        if self.workload is not None and self.workload.spec.et_replica_specs and tuple(written[:-1]) == _SHELL:
+            # The launcher's shell belongs to this kind of job, not to the command.
+            return runnable(written[-1])
+        return shlex.join(written)
 
     @property
     def image(self) -> str:
@@ -450,6 +455,7 @@ class KubeJob:
 
 
 _SPOT = "job-supervisor.kube-ai.io/spot-instance"
+_SHELL = ("sh", "-c")
 _SUCCESS = frozenset({"Succeeded", "Complete", "Completed"})
 _WAITING = frozenset({JobState.QUEUED})
 
