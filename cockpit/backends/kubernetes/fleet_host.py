@@ -5,7 +5,7 @@ A binding names its job by kind and name, and a policy selects jobs by them, so 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from cockpit.backends.kubernetes.objects.fleet import (
     BINDINGS,
     CLUSTERS,
     FLEET_KINDS,
+    POLICIES,
     MemberCluster,
     PropagationPolicy,
     ResourceBinding,
@@ -38,6 +39,8 @@ class FleetHost:
         self._mark, self._notify = mark, notify
         self.kinds: frozenset[Resource] = frozenset()
         """The kinds of a fleet that the cluster serves."""
+        self.absent: Callable[[], Mapping[Resource, str]] = dict
+        """Returns why kinds cannot be read, in the server's words."""
         self.members: dict[str, MemberCluster] = {}
         self.policies: dict[str, HeldPolicy] = {}
         """The policies by uid."""
@@ -73,7 +76,11 @@ class FleetHost:
         if not self.is_host:
             return None
         binding = self._bindings.get(_key(resource, meta))
-        return FleetJob(resource.kind, self._policy_of(resource, meta), binding, self.members)
+        held = self._policy_of(resource, meta)
+        unread = self.absent()
+        missing = (*((BINDINGS,) if binding is None else ()), *(POLICIES if held is None else ()))
+        hidden = next((f"{each.shown} cannot be read: {unread[each]}" for each in missing if each in unread), "")
+        return FleetJob(resource.kind, held, binding, self.members, hidden)
 
     def selecting(self, resource: Resource, meta: ObjectMeta) -> HeldPolicy | None:
         """Return the policy that the fleet would apply to an object (PropagationSpec.Priority).

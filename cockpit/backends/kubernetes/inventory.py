@@ -127,6 +127,7 @@ class Inventory:
         """The changes of the numbers of workers of TrainingJobs."""
         self.fleet = FleetHost(self.mark, self._notify)
         """What it keeps if it is the host of a fleet."""
+        self.fleet.absent = lambda: self.absent
 
     async def start(self) -> None:
         """Find out what there is to read, and start to read it. Raises `CockpitError` where the server does not answer.

@@ -45,6 +45,7 @@ from tests.backends.kubernetes.fleet_objects import (
 )
 from tests.backends.kubernetes.objects import GPU, merged
 from tests.backends.kubernetes.test_backend import a_job
+from tests.doubles.kubernetes_api import Reply
 
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.backend import KubernetesBackend
@@ -89,6 +90,26 @@ async def test_a_job_without_a_policy_goes_nowhere_and_says_so(backend: Kubernet
     assert (row.state, row.reason, row.clusters) == (JobState.QUEUED, FleetWaits(FleetStep.NO_POLICY), ())
     server.create(POLICIES.format(ACK), a_policy(resourceSelectors=[{"apiVersion": "batch/v1", "kind": "Job"}]))
     assert _policy_name(await backend.job(row.id)) == ""
+
+
+@pytest.mark.req("KU-01")
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/apis/work.karmada.io/v1alpha2/resourcebindings", "resourcebindings.work.karmada.io"),
+        (f"/apis/{ACK}/propagationpolicies", "propagationpolicies.policy.one.alibabacloud.com"),
+    ],
+)
+async def test_who_may_not_read_bindings_or_policies_is_not_told_that_there_are_none(
+    backend: KubernetesBackend, server: FakeApi, path: str, kind: str
+) -> None:
+    server.create(JOBS, a_job())
+    if "binding" in kind:
+        server.create(POLICIES.format(ACK), a_policy())
+    server.answer_next(f"GET {path}?limit", Reply.failure(403, "Forbidden", "alice may not"))
+    reason = (await row_of(backend)).reason
+    assert isinstance(reason, FleetWaits)
+    assert (reason.step, reason.message) == (FleetStep.UNSEEN, f"{kind} cannot be read: alice may not")
 
 
 async def test_the_state_follows_the_members_reports(backend: KubernetesBackend, server: FakeApi) -> None:

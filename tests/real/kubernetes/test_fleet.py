@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cockpit.backends.kubernetes.opening import open_context
+from cockpit.formats.foreign.propagation import submission_policy
 from cockpit.model.fleet_placement import FleetStep, FleetWaits, MemberObstacle
 from cockpit.model.job import JobState
 from cockpit.model.spec import Failover, Mode, NodeSpec, Suspension
 from tests.builders import a_spec
+from tests.real.kubernetes.api import ApiError
 from tests.real.kubernetes.daemons import PATIENCE_SECONDS, wait_until
 from tests.real.kubernetes.fleet import BINDINGS, POLICIES, Fleet, inside, running_fleet
+from tests.real.kubernetes.fleet_kinds import KARMADA_POLICY
 from tests.real.kubernetes.test_backend import until
 from tools.kubernetes_programs import NODELET, SERVER, TRAINING_OPERATOR
 
@@ -221,6 +224,21 @@ def _fail(fleet: Fleet, member: str, job: str) -> None:
     name = api.get(pod)["spec"]["containers"][0]["name"]
     state = {"terminated": {key: value for key, value in ended.items() if value is not None}}
     api.merge(f"{pod}/status", {"status": {"phase": "Failed", "containerStatuses": [{"name": name, "state": state}]}})
+
+
+@pytest.mark.req("KU-11", "FL-07")
+def test_each_dialect_of_policies_takes_its_own_form_alone(fleet: Fleet) -> None:
+    fleet.host.admin.apply(KARMADA_POLICY)
+    spec = training("train", suspension=Suspension(scheduling=True))
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "train"}}
+    own, of_ack = submission_policy(spec, job, karmada=True), submission_policy(spec, job)
+    trial = "{}?dryRun=All&fieldValidation=Strict"
+    of_karmada = trial.format(inside(POLICIES[1], "default"))
+    fleet.host.admin.create(of_karmada, own)
+    fleet.host.admin.create(trial.format(inside(POLICIES[0], "default")), of_ack)
+    with pytest.raises(ApiError) as refused:
+        fleet.host.admin.create(of_karmada, {**of_ack, "apiVersion": own["apiVersion"]})
+    assert all(each in str(refused.value) for each in ("customSchedulingType", "suspension.scheduling"))
 
 
 PAGE = (Path(__file__).parents[3] / "docs/fleet.md").read_text()

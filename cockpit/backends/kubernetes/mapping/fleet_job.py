@@ -32,3 +32,5 @@ class FleetJob(NamedTuple):
     """None: the fleet has not made one."""
     members: Mapping[str, MemberCluster]
     """All members of the fleet by name."""
+    hidden: str = ""
+    """Why its binding or its policy is not known, in the server's words; empty: what is not known does not exist."""

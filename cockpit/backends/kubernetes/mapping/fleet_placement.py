@@ -67,7 +67,9 @@ def fleet_reason(job: KubeJob, fleet: FleetJob) -> FleetWaits | None:
     if scheduled is not None and not scheduled.is_true:
         members = tuple(looked_at(job, fleet))
         return FleetWaits(FleetStep.UNSCHEDULED, policy, (), scheduled.message[:_LONGEST], members=members)
-    return FleetWaits(FleetStep.UNSEEN if fleet.held is not None else FleetStep.NO_POLICY, policy)
+    if fleet.held is None and not fleet.hidden:
+        return FleetWaits(FleetStep.NO_POLICY)
+    return FleetWaits(FleetStep.UNSEEN, policy, (), fleet.hidden)
 
 
 def _bound_reason(job: KubeJob, fleet: FleetJob, policy: str, names: tuple[str, ...]) -> FleetWaits | None:
