@@ -9,7 +9,7 @@ from types import MappingProxyType
 import msgspec
 
 from cockpit.config.members import ASKED_SECONDS, PATIENCE_SECONDS, Member, Members
-from cockpit.formats.kinds import Choice, Flag, Path, Reading, Schema, Text, described
+from cockpit.formats.kinds import Choice, Flag, ListOf, Path, Reading, Schema, Text, described
 from cockpit.formats.measures import Checked, address_error, duration, memory, whole
 from cockpit.formats.tables import Field, Table
 from cockpit.model.alerts import AlertKind
@@ -19,6 +19,8 @@ from cockpit.model.rules.spec import label_error
 from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS
 from cockpit.model.text import visible
 from cockpit.sched.policy import FractionFit
+
+MOST_MEMBERS = 100
 
 
 class Keys:
@@ -153,6 +155,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     patience_seconds: int = 30
     act_patience_seconds: int = 60
     keys: Mapping[str, tuple[str, ...]] = {}
+    fleet: tuple[str, ...] = ()
     clusters: Mapping[str, Member] = {}
 
 
@@ -391,6 +394,12 @@ SETTINGS = Table(
             attribute="act_patience_seconds",
         ),
         Field("keys", Keys(), "A table of the cockpit's actions with your own keys."),
+        Field(
+            "fleet",
+            ListOf(Checked(Text(), label_error), MOST_MEMBERS),
+            "The clusters of `[clusters]` that the engine has under one queue, as the members of a fleet. Its own "
+            "machine then runs no jobs.",
+        ),
         Field("clusters", Members(), "A table of the clusters that you use: your name of each, and its address."),
     ],
 )

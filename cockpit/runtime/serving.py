@@ -56,6 +56,8 @@ async def serve(engine: Engine, listener: sockets.socket, setup: ClusterSetup) -
     try:
         await engine.host.act(lambda _machine, _now: [events.EngineStopped(engine.version)], _OWN)
     finally:
+        if engine.members is not None:
+            await engine.members.stop()
         await engine.host.stop()
 
 
@@ -63,6 +65,8 @@ async def _begin(engine: Engine, setup: ClusterSetup) -> None:
     await engine.host.act(lambda machine, _: _starting_events(engine, machine, setup), _OWN)
     await recover(engine.host)
     await engine.host.start()
+    if engine.members is not None:
+        await engine.members.begin(engine.host)
     await predicting.load_promises(engine)
 
 

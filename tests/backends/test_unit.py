@@ -15,7 +15,7 @@ from cockpit.errors import CockpitError
 @pytest.mark.req("TR-14")
 def test_the_unit_runs_the_engine_with_this_python_and_does_not_kill_jobs() -> None:
     lines = unit_text("/opt/my py/50%/bin/python").splitlines()
-    assert 'ExecStart="/opt/my py/50%%/bin/python" -m cockpit.backends.local.daemon --system' in lines
+    assert 'ExecStart="/opt/my py/50%%/bin/python" -m cockpit.clusters.engine_process --system' in lines
     assert {"KillMode=process", "Restart=on-failure", "WantedBy=multi-user.target"} <= set(lines)
 
 

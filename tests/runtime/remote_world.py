@@ -132,6 +132,9 @@ class Cluster:
     def parts(self) -> list[Job]:
         return [job for job in self.host.machine.state.jobs.values() if order_of(job.spec.name) is not None]
 
+    def job_of(self, job: JobId) -> Job:
+        return self.host.machine.state.jobs[job]
+
     def starts(self) -> list[tuple[JobId, int, JobId]]:
         """The fleet's job and attempt of each replica that was ever started here, and the job that it was here."""
         begun = [(order_of(each.spec.name), each.replica.job) for each in self.executor.of(StartReplica)]

@@ -135,6 +135,49 @@ async def test_a_silent_member_keeps_what_it_may_have_started_until_it_answers(t
     await stopped(fleet)
 
 
+async def test_a_part_that_runs_behind_a_broken_link_is_ended_before_the_job_starts_elsewhere(tmp_path: Path) -> None:
+    fleet = await a_fleet(tmp_path, ("west", 1, 8), ("east", 1, 8))
+    west, released = fleet.clusters["west"], []
+
+    def lost_from_the_release_on(_: int, operation: str) -> str:
+        released.extend([operation] if operation == "release" else [])
+        return REQUEST if released and operation != "release" else ANSWER if operation == "release" else ""
+
+    west.link.cut = lost_from_the_release_on
+    job = await fleet.submit(a_spec("bert", card_milli=8000))
+    await fleet.pass_time(60_000)
+    (part,) = west.parts()
+    assert part.state is JobState.RUNNING
+    assert fleet.job(job).attempt.remote[0].is_recalled
+    west.link.cut = lambda *_: ""
+    await fleet.pass_time(20_000)
+    check_now(fleet)
+    assert west.job_of(part.id).ending is not None
+    assert fleet.job(job).attempt.members == ("west",), "it is being ended, and still runs"
+    west.executor.end(part.id, code=143)
+    await fleet.pass_time(20_000)
+    assert fleet.job(job).attempt.members == ("east",)
+    assert fleet.job(job).state is JobState.RUNNING
+    once(fleet)
+    await stopped(fleet)
+
+
+async def test_no_part_is_released_before_the_other_members_have_placed_theirs(tmp_path: Path) -> None:
+    fleet = await a_fleet(tmp_path, ("west", 1, 8), hub=2)
+    (hub,) = fleet.members.hosts
+    own = [a_spec(f"own-{number}", card_milli=5000) for number in range(2)]
+    await hub.act(lambda machine, now: submit(machine, own, Actor(ANN, admin=True), now=now), BY_TEST)
+    await fleet.pass_time(5_000)
+    # six cards are free there in all, but three on each node
+    job = await fleet.submit(a_spec("gang", nodes=2, card_milli=6000, divide_over_clusters=True))
+    await fleet.pass_time(10_000)
+    assert sorted(fleet.job(job).attempt.members) == ["hub", "west"]
+    assert [each.state for each in fleet.clusters["west"].parts()] == [JobState.QUEUED]
+    await fleet.pass_time(40_000)
+    assert fleet.clusters["west"].starts() == []
+    await stopped(fleet)
+
+
 async def test_a_part_that_was_never_released_is_given_up_without_its_member(tmp_path: Path) -> None:
     fleet = await a_fleet(tmp_path, ("west", 1, 8), ("east", 1, 8))
     west = fleet.clusters["west"]

@@ -47,7 +47,8 @@ class BackendLink:
 
     async def parts(self, fleet: str) -> Sequence[PartSeen]:
         async with self._answering() as backend:
-            rows = await backend.jobs(ended=True)
+            # Not those that ended, of which a cluster may have a hundred thousand: each is found by its own id.
+            rows = await backend.jobs()
         ordered = ((row, order_of(row.name)) for row in rows)
         return [self._seen(row, order) for row, order in ordered if order is not None and order.fleet == fleet]
 

@@ -1,4 +1,4 @@
-"""The process of the embedded engine: `python -m cockpit.backends.local.daemon [--system]`.
+"""The process of the embedded engine: `python -m cockpit.clusters.engine_process [--system]`.
 
 It starts in these steps, and then serves until it is stopped. An error is one sentence on stderr.
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import secrets
 import shlex
 import sys
 from contextlib import suppress
@@ -29,6 +30,7 @@ from cockpit.config.loading import load_settings
 from cockpit.config.places import paths, system_paths
 from cockpit.config.settings import alert_kinds
 from cockpit.engine.apply.events import apply
+from cockpit.engine.fleet.reports import fleet_rules
 from cockpit.engine.machine import Machine
 from cockpit.errors import CockpitError, SpecErrors, StoreError, why_unreadable
 from cockpit.formats.catalogue.file import read_catalogue
@@ -38,6 +40,7 @@ from cockpit.launch.nodescripts import script_facts
 from cockpit.launch.plan import launch_plan
 from cockpit.launch.world import world_files
 from cockpit.model.catalogue import ProjectEntry
+from cockpit.model.fleet import Member
 from cockpit.runtime.alert_senders import Smtp, Webhook
 from cockpit.runtime.alerts import AlertLimit, Alerts, Channels
 from cockpit.runtime.clock import Deadline, SystemClock
@@ -50,6 +53,7 @@ from cockpit.runtime.containers.staging.fetching import Fetcher
 from cockpit.runtime.containers.staging.staging_cache import StagingCache
 from cockpit.runtime.engine import Engine
 from cockpit.runtime.faultpatrol import FaultChecks, check_periodically
+from cockpit.runtime.fleet.members import Members
 from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.iterations import Watch
 from cockpit.runtime.logs import tidy_logs
@@ -63,7 +67,7 @@ from cockpit.store.journal import SqliteJournal
 from cockpit.store.statefolder import FolderInUse, StateFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cockpit.config.places import EnginePaths
     from cockpit.config.settings import Settings as UserSettings
@@ -72,6 +76,8 @@ if TYPE_CHECKING:
     from cockpit.launch.nodescripts import ScriptFacts
     from cockpit.model.ids import ReplicaId
     from cockpit.runtime.containers.plan import ContainerPlan
+    from cockpit.runtime.fleet.remote import MemberLink
+    from cockpit.runtime.host import ContainerRuntime
 
 LOCK_SECONDS = 5.0
 """Longest time to wait for the state folder of an engine that is stopping."""
@@ -79,10 +85,11 @@ _PROBE_AGAIN_SECONDS = 5.0
 """Interval between two tries to make a container on a machine that allowed none before."""
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], link_to: Callable[[str], MemberLink] | None = None) -> int:
     """Run the engine until it is stopped and return its exit code.
 
-    0, or after an error 1; `STORE_FAILED` when the state folder cannot be used.
+    0, or after an error 1; `STORE_FAILED` when the state folder cannot be used. `link_to`: makes the link to a cluster
+    of config.toml, for the members of a fleet.
     """
     system = "--system" in arguments
     # The folder that it was started in may be unmounted or removed later.
@@ -90,15 +97,27 @@ def main(arguments: Sequence[str]) -> int:
     try:
         places = system_paths() if system else paths(os.geteuid(), os.environ)
         settings = load_settings(env=os.environ, files=places.config_files)
-        asyncio.run(_run(places.with_state_folder(settings.state_folder), settings, system=system))
+        links = _links(settings, link_to) if link_to is not None else {}
+        asyncio.run(_run(places.with_state_folder(settings.state_folder), settings, links, system=system))
     except CockpitError as error:
         print(f"cockpit engine: {error}", file=sys.stderr)  # noqa: T201 - stderr is the engine's log
         return STORE_FAILED if isinstance(error, StoreError) and not isinstance(error, FolderInUse) else 1
     return 0
 
 
-async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> None:
-    """Start the engine and serve; the steps are those of the module's docstring."""
+def _links(settings: UserSettings, link_to: Callable[[str], MemberLink]) -> dict[str, MemberLink]:
+    """Return the link to each member of the fleet by its name. Raises `CockpitError` for a name that is none."""
+    for name in settings.fleet:
+        if name not in settings.clusters:
+            known = ", ".join(settings.clusters) or "none"
+            raise CockpitError(
+                f"config.toml: fleet: {name} is no cluster of [clusters], which has {known}. Add it there."
+            )
+    return {name: link_to(name) for name in settings.fleet}
+
+
+async def _run(places: EnginePaths, settings: UserSettings, links: Mapping[str, MemberLink], *, system: bool) -> None:
+    """Start the engine and serve; the steps are those of the module's docstring. `links`: to the members of a fleet."""
     folder = await _acquire(places)  # step 1
     journal = await SqliteJournal.open(folder.journal, folder.archive, clock=SystemClock(), apply=apply)
     try:
@@ -107,9 +126,10 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
         folder.refuse_unknown_jobs(state.last_job_id)
         machine = Machine(state)
         gc.freeze()  # exempt the loaded state from garbage collection: traversing 100,000 jobs would stall the engine
-        engine = _engine(machine, journal, folder.path, places, settings, system=system)  # step 3
+        engine = _engine(machine, journal, folder.path, places, settings, links, system=system)  # step 3
         # In a thread: the machine's probe runs programs such as nvidia-smi.
         setup = await asyncio.to_thread(_setup, places.cluster_file)  # step 4
+        setup = setup if engine.members is None else _of_fleet(setup, tuple(links), machine)
         listener = listen(places.socket, system=system)  # step 5
         async with asyncio.TaskGroup() as group:  # step 6
             ended, may_be_plain = asyncio.Event(), _may_be_plain(settings, system=system)
@@ -224,16 +244,43 @@ def _may_be_plain(settings: UserSettings, *, system: bool) -> bool:
     return settings.plain_processes and not system
 
 
+def _of_fleet(setup: ClusterSetup, names: tuple[str, ...], machine: Machine) -> ClusterSetup:
+    """Return the set-up of a fleet over these members, whose nodes are as they were last known."""
+    nodes = tuple(machine.state.nodes.values())
+    rules = fleet_rules([Member(name=name, over_link=True) for name in names], nodes, setup.cluster)
+    return replace(setup, nodes=nodes, cluster=rules)
+
+
+def _fleet_id(folder: Path) -> str:
+    """Return the fleet's own id, which its orders carry: made once, and kept in the state folder."""
+    file = folder / "fleet-id"
+    if not file.exists():
+        file.write_text(f"f{secrets.token_hex(3)}\n", encoding="ascii")
+    return file.read_text(encoding="ascii").strip()
+
+
 def _engine(
-    machine: Machine, journal: SqliteJournal, folder: Path, places: EnginePaths, settings: UserSettings, *, system: bool
+    machine: Machine,
+    journal: SqliteJournal,
+    folder: Path,
+    places: EnginePaths,
+    settings: UserSettings,
+    links: Mapping[str, MemberLink],
+    *,
+    system: bool,
 ) -> Engine:
-    """Build the engine: its host, and an executor whose plans follow the machine's state."""
+    """Build the engine: its host, and an executor whose plans follow the machine's state; of a fleet its members."""
     # not before the last event: the journal's moments never decrease, also when the machine's clock was set back
     clock = SystemClock(machine.state.at)
     hidden = EngineFolders(folder, places.socket.parent)
     plan_for = _plans(machine, hidden, settings, may_be_plain=_may_be_plain(settings, system=system))
-    executor_for = _executors(machine, folder, settings, clock, plan_for)
-    return Engine(
+    executor_for: Callable[[Observer], ContainerRuntime] = _executors(machine, folder, settings, clock, plan_for)
+    members = Members() if links else None
+    if members is not None:
+        for name, link in links.items():
+            members.join_over_link(name, link, _fleet_id(folder), clock)
+        executor_for = members.of
+    engine = Engine(
         host=Host(machine, journal, executor_for, clock, _host_settings(settings)),
         state_folder=folder,
         socket=places.socket,
@@ -242,6 +289,8 @@ def _engine(
         cluster_file=places.cluster_file,
         admin_group=settings.admin_group,
     )
+    engine.members = members
+    return engine
 
 
 def _plans(
@@ -360,7 +409,3 @@ def _host_settings(settings: UserSettings) -> Settings:
         policy=Policy(fraction_fit=settings.fraction_fit),
         alert_pause_ms=settings.alert_per_job_seconds * 1000,
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -105,7 +105,7 @@ def _spawn(log: Path, *, system: bool) -> int:
     """Start the engine in a session of its own, without this terminal, its blocked and its ignored signals, and with
     its output in the log. Returns its pid."""
     # -P: a folder named cockpit where the user stands must not take the place of this package.
-    arguments = [sys.executable, "-P", "-m", "cockpit.backends.local.daemon", *(["--system"] if system else [])]
+    arguments = [sys.executable, "-P", "-m", "cockpit.clusters.engine_process", *(["--system"] if system else [])]
     files = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),

@@ -73,7 +73,8 @@ class Look(NamedTuple):
     """The fleet's own id."""
     member: str
     seen: Sequence[PartSeen]
-    """All jobs of the member that carry an order, also those that have ended and are still listed."""
+    """All jobs of the member that carry an order of the fleet and have not ended, and what was found of released parts
+    that are not among them (`missing`)."""
 
 
 class Bound(NamedTuple):
@@ -122,13 +123,21 @@ def steps(fleet: Machine, look: Look) -> list[Step]:
         is_over = job.ending is not None or (remote is not None and remote.is_recalled)
         if remote is None:
             if not parts.get(order) and not is_over:
-                spec = spec_of(job, look.member, part)
-                taken.append(Submit(order, replace(spec, name=order.named(job.spec.name), hold=True)))
+                taken.append(Submit(order, _held_spec(job, look.member, part, order)))
         elif not is_over:
             kept.add(remote.own)
             if remote.is_released and _state_of(remote, parts.get(order, ())) is PartState.HELD:
                 taken.append(Release(remote.own))
     return [*(Cancel(each.own) for each in look.seen if _is_unwanted(each, look.fleet, kept)), *taken]
+
+
+def _held_spec(job: Job, member: str, part: FleetPart, order: Order) -> JobSpec:
+    """Return the spec that is submitted over the link: held, and with the order in its name."""
+    spec = spec_of(job, member, part)
+    # A user's own project means nothing on another cluster, where the link's user submits; on Kubernetes it would be a
+    # namespace.
+    project = None if job.project == job.submitter.name else job.project
+    return replace(spec, name=order.named(job.spec.name), hold=True, project=project)
 
 
 def _is_unwanted(seen: PartSeen, fleet: str, kept: set[str]) -> bool:

@@ -105,6 +105,10 @@ class Members:
         """Add a member."""
         self._members[name] = MemberHost(name, self._queue_report, journal, executor_for, clock, settings)
 
+    def of(self, _: Observer) -> Members:
+        """Return the members as the executor of the fleet's host, to which they report by themselves."""
+        return self
+
     def join_over_link(self, name: str, link: MemberLink, fleet_id: str, clock: Timekeeper) -> None:
         """Add a member that is reached over a link. `fleet_id`: see `model.fleetorder.Order`."""
         self.remote[name] = RemoteMember(name, link, fleet_id, clock)
@@ -177,7 +181,10 @@ class Members:
         await self._order(effect)
 
     async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
-        """Repeat the orders after an engine start; a repeated order has no effect."""
+        """Repeat the orders after an engine start; a repeated order has no effect.
+
+        Members over links need none: each look at them leads to what they are told.
+        """
         del kept  # by the members, see `keep`
         for start in expected:
             await self._order(start)
@@ -201,9 +208,11 @@ class Members:
             self._queue_report(lambda machine, _: nodes_reported(machine, self.nodes))
 
     async def _order(self, effect: ReplicaEffect) -> None:
-        assert self._fleet is not None
         for remote in self.remote.values():
             remote.wake()
+        if not self._members:
+            return
+        assert self._fleet is not None
         for order in orders(effect, self._fleet.machine, self.machines):
             member = self._members[order.member]
             match order:

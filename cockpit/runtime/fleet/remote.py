@@ -45,7 +45,7 @@ class MemberLink(Protocol):
     the cluster refuses, any other where it is not known whether the request took effect."""
 
     async def parts(self, fleet: str) -> Sequence[PartSeen]:
-        """Return all jobs of the member that carry an order of this fleet, also ended ones that it still lists."""
+        """Return all jobs of the member that carry an order of this fleet and have not ended."""
         ...
 
     async def find(self, own: str) -> PartSeen | None:
