@@ -118,8 +118,9 @@ class Cell(msgspec.Struct, frozen=True):
     """Id of the column that it follows in the TUI, where its order differs from that of the columns."""
     ticks: bool = False
     """Whether it shows a passing time, so that a change of it is not highlighted."""
-    optional: bool = False
-    """Whether it is shown only once a row has had a value, as some backends never fill it."""
+    optional: str = ""
+    """The attribute of the row for which it is shown only once a row has had a value, as some backends never fill it;
+    empty: it is always shown."""
 
 
 class Column(msgspec.Struct, frozen=True):

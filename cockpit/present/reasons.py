@@ -121,10 +121,7 @@ def _not_enough_free(reason: NotEnoughFree) -> Wording:
         )
     if reason.preemptable is not None:
         parts.append(_preemptable(reason.preemptable))
-    # On several nodes `each of` would be most of the clause.
-    several = f"waits for {reason.nodes_wanted} nodes with {amount(reason.resource, reason.wanted, reason.card_models)}"
-    brief = several if reason.nodes_wanted > 1 and reason.resource is not Resource.NODE else ""
-    return wording(_wish(reason), *parts, *_excluded(reason.excluded), brief=brief)
+    return wording(_wish(reason), *parts, *_excluded(reason.excluded), brief=_need(reason))
 
 
 def _excluded(nodes: tuple[tuple[NodeName, str], ...]) -> Iterator[str]:
@@ -147,6 +144,15 @@ def _wish(reason: NotEnoughFree) -> str:
         return f"waits for {amount(Resource.NODE, reason.nodes_wanted)}"
     where = "on one node" if reason.nodes_wanted == 1 else f"on each of {reason.nodes_wanted} nodes"
     return f"waits for {amount(reason.resource, reason.wanted, reason.card_models)} {where}"
+
+
+def _need(reason: NotEnoughFree) -> str:
+    """Return `_wish` in few words: `needs 4 A100 on one node`, `needs 2 nodes with 8 A100`."""
+    if reason.resource is Resource.NODE:
+        return f"needs {amount(Resource.NODE, reason.nodes_wanted)}"
+    wanted = amount(reason.resource, reason.wanted, reason.card_models)
+    several = f"needs {reason.nodes_wanted} nodes with {wanted}"
+    return f"needs {wanted} on one node" if reason.nodes_wanted == 1 else several
 
 
 def _shortfalls(reason: NotEnoughFree) -> Iterator[str]:

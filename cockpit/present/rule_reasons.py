@@ -113,7 +113,7 @@ def _of_other_jobs(reason: WaitsForJob | DependencyNever | ArrayFull | BehindHea
         case ArrayFull():
             tasks = units.counted(reason.at_once, "task")
             full = f"{tasks} of its array may run at once, and as many do"
-            return wording(full, brief=f"its array is at the limit of {tasks}")
+            return wording(full, brief=f"at its array's limit of {tasks}")
         case BehindHead():
             ahead = job_shown(reason.ahead)
             return wording(

@@ -24,11 +24,6 @@ LEAST_SIDE, MOST_SIDE, SIDE_PART = 54, 80, 0.32
 """Bounds of the width of that panel, and its part of the screen."""
 
 
-def side_panel_columns(screen: int) -> int:
-    """Return the width of the panel at the right of the tables on a screen of this width; 0: it stands below them."""
-    return min(MOST_SIDE, max(LEAST_SIDE, round(screen * SIDE_PART))) if screen >= SIDE_FROM else 0
-
-
 class Tables:
     """The part of the main screen that holds the tables, of which it shows one."""
 
@@ -61,8 +56,15 @@ class Tables:
     def columns(self) -> int:
         """The width of the tables in columns. They have no size of their own while they are hidden, as in a view
         without rows."""
+        return self.table.screen.size.width - self.side_panel_columns
+
+    @property
+    def side_panel_columns(self) -> int:
+        """The width of the panel at the right of the present table; 0: it stands below it."""
         screen = self.table.screen.size.width
-        return screen - side_panel_columns(screen)
+        if not self.view.panel_beside or screen < SIDE_FROM:
+            return 0
+        return min(MOST_SIDE, max(LEAST_SIDE, round(screen * SIDE_PART)))
 
     def show(self, view: str) -> None:
         """Show the table of this view in place of the present one."""

@@ -123,12 +123,12 @@ def test_changes_of_folded_tasks_are_changes_of_their_row() -> None:
 
 
 def test_columns_that_some_job_fills_are_noticed() -> None:
-    jobs = a_list(job_row(9))
+    jobs = a_list(job_row(9, card_milli=0))
     assert jobs.used == set()
-    jobs.apply([job_row(10, partitions=("gpu",)), queued_row(11, priority=0)], [])
+    jobs.apply([job_row(10, partitions=("gpu",), card_milli=0), queued_row(11, priority=0, card_milli=0)], [])
     assert jobs.used == {"partitions", "priority"}
     jobs.apply([task(3)], [])
-    assert jobs.used == {"partitions", "priority", "array"}
+    assert jobs.used == {"partitions", "priority", "array", "card_milli"}
 
 
 def test_new_jobs_at_the_end_are_noticed() -> None:
@@ -152,7 +152,7 @@ def test_an_action_on_an_array_applies_to_tasks_that_have_not_ended() -> None:
 def test_without_arrays_the_list_is_the_jobs_own() -> None:
     jobs = a_list(job_row(1), job_row(2))
     assert jobs.order is jobs.jobs.order
-    assert jobs.used == frozenset()
+    assert jobs.used == {"card_milli"}
     assert jobs.place(JobId(2)) == 1
 
 

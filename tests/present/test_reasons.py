@@ -373,6 +373,8 @@ def test_names_in_reasons_are_escaped(hostile: str) -> None:
     [
         (Held("ann", Millis(NOW)), "held by ann"),
         (WouldDelay(JobId(4712), Millis(NOW)), "fits now, but would delay job 4712"),
+        (WAITS, "needs 4 A100 on one node"),
+        (NotEnoughFree(Resource.CARDS, 8, ("A100", "H100"), 2, 0, ()), "needs 2 nodes with 8 A100 or H100"),
         (NeverFits(Resource.CARDS, 12, 8, ("A100",)), "no node has 12 A100"),
         (NeverFits(None, 4, 3), "only 3 are big enough of the 4 nodes it asks for"),
         (NoEligibleNode(pins=(N07,), out_of_service=(N07,), why_out=("drained: fan broken",)), "n07 is out of service"),

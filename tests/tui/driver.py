@@ -108,10 +108,17 @@ def column(screen: str, title: str) -> list[str]:
 
 
 @asynccontextmanager
-async def at_the_cockpit(session: Session, size: tuple[int, int] = (120, 40), **outside: Any) -> AsyncIterator[Cockpit]:
-    """`outside`: what the app is given besides the session, such as `read_only` or `keys`."""
+async def at_the_cockpit(
+    session: Session, size: tuple[int, int] = (120, 40), *, usual_order: bool = False, **outside: Any
+) -> AsyncIterator[Cockpit]:
+    """Stories count down a list in order of submission, unless they are about its `usual_order`.
+
+    `outside`: what the app is given besides the session, such as `read_only` or `keys`.
+    """
     try:
         app = story_app(session, **outside)
+        if not usual_order:
+            app.state.job_rows.sort_by("id")
         async with app.run_test(size=size, notifications=True) as pilot:
             yield Cockpit(Player(app, pilot, session), session)
     finally:

@@ -24,7 +24,7 @@ def names(screen: str) -> list[str]:
 
 
 async def test_the_list_opens_on_what_needs_the_user() -> None:
-    async with the_lab() as lab:
+    async with the_lab(usual_order=True) as lab:
         screen = await lab.cockpit.sees("broken")
         assert names(screen) == ["broken", "wide", "train", "tune", "eval", "训练", "done"]
         # The cursor is on the failed job: its panel says how it ended, and the keys that help.
@@ -33,7 +33,7 @@ async def test_the_list_opens_on_what_needs_the_user() -> None:
 
 
 async def test_each_state_has_a_key_and_the_same_key_shows_all_again() -> None:
-    async with the_lab() as lab:
+    async with the_lab(usual_order=True) as lab:
         cockpit = lab.cockpit
         await cockpit.sees("broken")
         for key, wanted in (
@@ -48,7 +48,7 @@ async def test_each_state_has_a_key_and_the_same_key_shows_all_again() -> None:
 
 
 async def test_a_key_for_a_state_keeps_the_rest_of_the_filter() -> None:
-    async with the_lab() as lab:
+    async with the_lab(usual_order=True) as lab:
         cockpit = lab.cockpit
         await cockpit.press("/").type("user:alice").press("Enter").sees("/ user:alice")
         await cockpit.press("Q").sees("/ user:alice state:queued").press("r").sees("/ user:alice state:running")
@@ -57,7 +57,7 @@ async def test_a_key_for_a_state_keeps_the_rest_of_the_filter() -> None:
 
 
 async def test_the_usual_order_is_chosen_in_the_sort_dialog() -> None:
-    async with the_lab() as lab:
+    async with the_lab(usual_order=True) as lab:
         cockpit = lab.cockpit
         await cockpit.press(">").sees("by id")
         await cockpit.press("S").sees("what needs you").press("g", "Enter").misses("by id")
@@ -80,9 +80,9 @@ def test_names_are_strong_where_the_user_has_to_act() -> None:
 
 @pytest.mark.parametrize(("columns", "beside"), [(80, False), (120, False), (159, False), (160, True), (200, True)])
 async def test_from_160_columns_the_panel_stands_beside_the_list(columns: int, beside: bool) -> None:
-    async with the_lab(size=(columns, 50)) as lab:
+    async with the_lab(usual_order=True, size=(columns, 50)) as lab:
         cockpit = lab.cockpit
-        await cockpit.press("Q").sees("waits for 2 nodes with 4").sees("starts about")
+        await cockpit.press("Q").sees("needs 2 nodes with 4").sees("starts about")
         panel, table = cockpit.app.main_screen.query_one("#answer"), cockpit.app.main_screen.tables.jobs
         assert (panel.region.x >= table.region.right) is beside
         assert (panel.region.y >= table.region.bottom) is not beside
@@ -93,9 +93,19 @@ async def test_from_160_columns_the_panel_stands_beside_the_list(columns: int, b
 
 
 async def test_the_panel_beside_the_list_has_a_line_for_each_figure() -> None:
-    async with the_lab(size=(160, 50)) as lab:
+    async with the_lab(usual_order=True, size=(160, 50)) as lab:
         screen = await lab.cockpit.press("Q").sees("starts about", "no later than")
         texts = [line.rpartition("│")[2].strip() for line in screen.splitlines()]
         assert any(text.startswith("starts about") for text in texts)
         assert any(text.startswith("asks for 2 nodes") for text in texts)
         assert any(text.startswith("waits since") for text in texts)
+
+
+async def test_other_views_keep_the_width_of_the_screen() -> None:
+    async with the_lab(usual_order=True, size=(160, 50)) as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("2").sees("n02")
+        main = cockpit.app.main_screen
+        assert main.query_one("#answer").region.y >= main.tables.table.region.bottom
+        await cockpit.press("1").sees("broken")
+        assert main.query_one("#answer").region.x >= main.tables.table.region.right

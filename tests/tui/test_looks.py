@@ -226,7 +226,7 @@ async def test_a_click_on_a_title_sorts_by_its_column_and_another_the_other_way_
 
 @pytest.mark.req("UI-24", "UI-21")
 async def test_the_active_filter_is_shown_at_the_bottom_where_the_view_names_fill_the_top() -> None:
-    async with the_lab(size=(100, 30)) as lab:
+    async with the_lab(usual_order=True, size=(100, 30)) as lab:
         screen = await lab.cockpit.press("/").type("state:running user:alice").press("Enter").sees("train")
         assert "8 Clusters" in screen.splitlines()[1]
         assert screen.splitlines()[-1].startswith(" / state:running user:alice   ? help")

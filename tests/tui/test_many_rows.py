@@ -97,7 +97,7 @@ async def looking_at(cluster: Cluster, now: Callable[[], Millis] = lambda: NOW) 
         pass
 
     session = Session(backend=cluster, now=now, user="ann", read_jobs=lambda *_: [], close=close)
-    async with at_the_cockpit(session) as cockpit:
+    async with at_the_cockpit(session, usual_order=True) as cockpit:
         yield cockpit
 
 

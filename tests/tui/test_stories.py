@@ -92,9 +92,9 @@ async def test_the_list_shows_own_jobs_or_all_jobs() -> None:
 
 @pytest.mark.req("UI-23")
 async def test_sorting_by_the_columns_left_and_right_and_backwards() -> None:
-    async with the_lab() as lab:
+    async with the_lab(usual_order=True) as lab:
         cockpit = lab.cockpit
-        await cockpit.press("j").stands_on("broken")
+        await cockpit.stands_on("broken")
         ids = await cockpit.press(">").stands_on("broken")
         assert names(ids) == NAMES
         assert names(await cockpit.press(">").stands_on("broken")) == sorted(NAMES)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 ARRAYS: Final = frozenset({"array", "component"})
 _NOTED: Final = OPTIONAL | ARRAYS
 """Attributes that jobs have on some clusters only."""
-_NOTHING: Final[frozenset[object]] = frozenset({(), None, 0})
+_NOTHING: Final[frozenset[object]] = frozenset({(), None})
+_NO_CARDS: Final[frozenset[object]] = frozenset({0})
 
 
 class FoldedList:
@@ -186,7 +187,10 @@ class FoldedList:
         return shown, [*(job for job in gone if job not in shown_ids), *(job for job in tasks if job not in shown_ids)]
 
     def _note(self, rows: Sequence[JobRow]) -> None:
-        self.used |= {name for name in _NOTED - self.used if set(map(attrgetter(name), rows)) - _NOTHING}
+        for name in _NOTED - self.used:
+            # A priority of 0 is one: that of a held job.
+            if set(map(attrgetter(name), rows)) - (_NO_CARDS if name == "card_milli" else _NOTHING):
+                self.used |= {name}
         if ARRAYS & self.used:
             self._array_of |= {row.id: whole for row in rows if (whole := group_of(row)) is not None}
 

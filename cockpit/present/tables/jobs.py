@@ -210,7 +210,7 @@ JOBS: Final = TableView(
             ValueKind.WORDS,
             aliases=("partition", "queue"),
             spare=True,
-            cell=Cell(6, _queue_cell, need=128, optional=True),
+            cell=Cell(6, _queue_cell, need=128, optional="partitions"),
         ),
         Column(
             "clusters",
@@ -225,7 +225,7 @@ JOBS: Final = TableView(
                 grows=1,
                 most=14,
                 after="name",
-                optional=True,
+                optional="clusters",
             ),
         ),
         Column(
@@ -236,7 +236,7 @@ JOBS: Final = TableView(
             nullable=True,
             aliases=("prio",),
             spare=True,
-            cell=Cell(6, _priority_cell, need=134, optional=True),
+            cell=Cell(6, _priority_cell, need=134, optional="priority"),
         ),
         Column(
             "nodes",
@@ -275,8 +275,7 @@ JOBS: Final = TableView(
             "Cards over all its nodes; 0.5 is half of one",
             ValueKind.NUMBER,
             derive=cards,
-            field="card_milli",
-            cell=Cell(5, _cards_cell, optional=True),
+            cell=Cell(5, _cards_cell, optional="card_milli"),
         ),
         Column(
             "elapsed_seconds",
@@ -533,7 +532,7 @@ JOBS: Final = TableView(
 )
 
 
-OPTIONAL: Final = frozenset(column.field for column in JOBS.screen if column.screen.optional)
+OPTIONAL: Final = frozenset(column.screen.optional for column in JOBS.screen) - {""}
 """Attributes that jobs have on some clusters only; where none has one, its column leaves its width to the reasons."""
 WIDENING: Final = frozenset({"partitions", "clusters", "priority"})
 """Ids of the optional columns for which lesser columns need as much more width."""
@@ -547,7 +546,7 @@ def laid_out_jobs(
 ) -> Sequence[tuple[Column, int]]:
     """Return the columns that fit this width, except those `without`, with their widths."""
     # `need` counts without the optional columns: where these are shown, lesser columns need as much more.
-    wanted = [each for each in JOBS.screen if each.field not in without]
+    wanted = [each for each in JOBS.screen if each.screen.optional not in without]
     optional = {each.id: each.screen.width + GAP for each in wanted if each.id in WIDENING}
     always = optional.get("clusters", 0)  # it is shown in every width, so that all others need as much more
 

@@ -14,7 +14,7 @@ from cockpit.present.spans import ACCENT, Line, Span, fitted, hung, hung_within,
 from cockpit.tui.arrangement import Arrangement
 from cockpit.tui.entry_line import EntryLine
 from cockpit.tui.screens.dialog import is_open
-from cockpit.tui.tables import Tables, side_panel_columns
+from cockpit.tui.tables import Tables
 from cockpit.tui.views.all import VIEWS
 from cockpit.tui.views.jobs import JOBS
 from cockpit.tui.views.priority import PRIORITY
@@ -76,8 +76,11 @@ class MainScreen(Screen[None]):
     def show_view(self, view: str) -> None:
         """Show the view of this id in place of the present one."""
         self.tables.show(view)
+        self._lay_out()
         self.app.poller.wake()
         self.draw()
+        # The panel of another view may have another size only then.
+        self.call_after_refresh(self.draw_panel)
 
     def show_jobs(self, filter_text: str) -> None:
         """Show the Jobs view under this filter."""
@@ -234,13 +237,17 @@ class MainScreen(Screen[None]):
             self.app.notify("This view is always in the same order." if not sortable else "Nothing sorts by this.")
 
     def on_resize(self) -> None:
-        height, side = self.size.height, side_panel_columns(self.size.width)
+        self._lay_out()
+        self.tables.titles.refresh()
+        # Only then the widgets have their new sizes, which the lines are made for.
+        self.call_after_refresh(self.draw)
+
+    def _lay_out(self) -> None:
+        """Put the panel below the table or beside it, as the size of the screen and the view want it."""
+        height, side = self.size.height, self.tables.side_panel_columns
         self.set_class(height < SMALL_HEIGHT, "small")
         self.set_class(side > 0, "side")
         # A fifth of the screen for the panel, within its bounds; one line more for its border.
         below = 1 + min(MOST_PANEL, max(LEAST_PANEL, height // 5 - 1))
         panel = self.query_one("#answer").styles
         panel.height, panel.width = ("100%", side) if side else (below, "100%")
-        self.tables.titles.refresh()
-        # Only then the widgets have their new sizes, which the lines are made for.
-        self.call_after_refresh(self.draw)

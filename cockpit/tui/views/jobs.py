@@ -67,6 +67,7 @@ JOBS = View(
     is_sorted=True,
     row=lambda rows, row_id: rows.folds.speaker(row_id),  # a folded array's row shows one of its tasks
     panel=_panel,
+    panel_beside=True,
     note=_note,
     advice=_advice,
 )

@@ -141,6 +141,8 @@ class View:
     """A function that returns the row that the row model shows under an id."""
     panel: Callable[[Any, ViewContext], Iterable[Line]]
     """A function that yields the panel's lines about the row under the cursor."""
+    panel_beside: bool = False
+    """Whether the panel stands beside the table on wide screens, where the table leaves it the width."""
     note: Callable[[ViewContext], Iterable[Span]] = lambda _: ()
     """A function that yields what the row of views says about the view at its right, behind the filter."""
     legend: Callable[[ViewContext], Line] | None = None

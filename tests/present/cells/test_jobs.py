@@ -123,10 +123,10 @@ def test_time_limit_and_bar_are_below_their_titles() -> None:
 
 @pytest.mark.req("UI-01", "UI-13")
 def test_why_is_a_short_clause() -> None:
-    assert cell("why", queued_row(1)) == (Span("waits for 4 A100 on one node", "text"),)
+    assert cell("why", queued_row(1)) == (Span("needs 4 A100 on one node", "text"),)
     assert cell("why", queued_row(1, reason=Held("ann", Millis(NOW)))) == (Span("held by ann", "held"),)
     retried = queued_row(1, retries=(1, 3))
-    assert cell("why", retried)[0].text == "waits for 4 A100 on one node; retry 1 of 3"
+    assert cell("why", retried)[0].text == "needs 4 A100 on one node; retry 1 of 3"
     killed = failed_row(1, held_until=None, exit_code=137, oom=True)
     assert cell("why", killed) == (Span("exit 137: out of memory", "muted"),)
     lost = failed_row(1, held_until=None, end_cause=EndCause.LOST, lost="its shim left no exit status; see a, b, c")

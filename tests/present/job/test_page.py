@@ -195,9 +195,9 @@ def test_the_strip_shows_each_reason_in_proportion_to_its_duration() -> None:
     assert lines[2:7] == [
         "  · 09:00  30 min      not seen by this engine",
         "  a 09:30  1 h 30 min  account nlp has 60 of 64 cards in use",
-        "  b 11:00  30 min      waits for 4 A100 on one node",
+        "  b 11:00  30 min      needs 4 A100 on one node",
         "  c 11:30  15 min      held by ann",
-        "  b 11:45  15 min      waits for 4 A100 on one node",
+        "  b 11:45  15 min      needs 4 A100 on one node",
     ]
 
 
