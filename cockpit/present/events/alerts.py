@@ -62,8 +62,8 @@ def slow_sentence(part: float, threshold: float) -> str:
 
 
 def _of_slow(alert: Alert) -> str:
-    assert alert.slow is not None
-    slow = alert.slow
+    if (slow := alert.slow) is None:
+        return "its iterations are slow"
     figures = f" ({slow.hardware_ms:g} of {slow.e2e_ms:g} ms in replica {slow.rank})"
     move = f"; it continues on {listed(alert.nodes)}" if alert.nodes else ""
     return f"{slow_sentence(slow.part, alert.threshold)}{figures}{move}"
