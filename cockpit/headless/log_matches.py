@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 MATCHES: Final = 1000
 """Most matches of one answer."""
-WINDOW_BLOCKS: Final = 8
+WINDOW_BLOCKS: Final = 3
 
 
 class LogReader:
-    """Reads lines of one log by their offsets; a line longer than 32 KiB comes in several."""
+    """Reads lines of one log by their offsets; a line longer than 128 KiB comes in several."""
 
     def __init__(self, backend: Backend, request: LogRequest) -> None:
         self._backend, self._request = backend, request

@@ -9,15 +9,16 @@ reader came there.
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from typing import Final
 
-BLOCK: Final = 32 << 10
+BLOCK: Final = 128 << 10
 """Bytes of a block: the smallest part of a log that is read."""
-MOST_BLOCKS: Final = 256
+MOST_BLOCKS: Final = 64
 """Most blocks in memory; those that were used last stay."""
-MOST_STARTS: Final = 16
+MOST_STARTS: Final = 8
 """Most blocks whose lines are in memory: of empty lines, each takes more than the block itself."""
 _CONTINUES, _LEADS = 0x80, 0xC0
 """In UTF-8, bytes below the first are a character, those below the second continue one, and others begin one."""
@@ -42,7 +43,7 @@ class LogBlocks:
         self.width = block
         self._most = most
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
-        self._starts: OrderedDict[int, list[int]] = OrderedDict()
+        self._starts: OrderedDict[int, array[int]] = OrderedDict()
         self._gaps: list[tuple[int, int]] = []
         """First and last offset of what was not stored, in order; line breaks stand for it."""
 
@@ -158,10 +159,10 @@ class LogBlocks:
             raise NotLoaded(number) from None
         return self._blocks[number]
 
-    def _starts_in(self, number: int) -> list[int]:
+    def _starts_in(self, number: int) -> array[int]:
         """Return where lines begin in this block, and before it the one that its beginning continues."""
         if (starts := self._starts.get(number)) is None:
-            starts = self._starts[number] = self._find_starts(number)
+            starts = self._starts[number] = array("Q", self._find_starts(number))
             if len(self._starts) > MOST_STARTS:
                 self._starts.popitem(last=False)
         return starts

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cockpit.present.spans import Line
 
 
-MOST_LONG_LINES: Final = 50
+MOST_LONG_LINES: Final = 16
 """Most lines of a page that are longer than a block: more would take more blocks than fit into memory."""
 
 

@@ -8,7 +8,6 @@ count. A match longer than `EDGE` may be cut there.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from contextlib import suppress
@@ -109,6 +108,8 @@ def refused_search(request: LogSearch, stderr: str) -> RequestRefused:
 
 async def search_file(fd: int, request: LogSearch, narrowed: Callable[[Part], Part] | None = None) -> LogMatches:
     """Search an open file. `narrowed` makes the part smaller, around what the file does not store."""
+    import asyncio  # only here: short commands use the rest of this module, and start without it
+
     part = part_of(request, os.fstat(fd).st_size)
     if narrowed is not None:
         part = narrowed(part)

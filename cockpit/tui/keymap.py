@@ -88,6 +88,7 @@ _SHOWN = {  # Textual's names of keys that users know by another
     "greater_than_sign": ">",
     "less_than_sign": "<",
     "equals_sign": "=",
+    "percent_sign": "%",
     "left_parenthesis": "(",
     "right_parenthesis": ")",
     "left_square_bracket": "[",

@@ -73,7 +73,7 @@ class LogFinder:
         if self._doing:
             return self._doing, True
         if self._view.match is None:
-            return "nowhere in this log", False
+            return "nowhere here", False
         return f"{grouped(self._place or 0)} of {grouped(self._total or 0)}", True
 
     def _start(self, what: Callable[[LogSource], Coroutine[None, None, None]]) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cockpit.model.asking import LogMatches, LogRequest
     from cockpit.model.ids import Millis
 
-WINDOW_BLOCKS: Final = 8
+WINDOW_BLOCKS: Final = 2
 """Blocks that are read at once."""
 FIRST_STEP: Final = 64 << 20
 """Bytes whose lines are counted at once on the way to a line."""

@@ -125,7 +125,7 @@ def test_a_character_cut_in_two_at_the_end_of_a_log_is_shown_as_bytes(desk: Desk
 
 def long_log() -> bytes:
     """Two windows of a reader and more, with a line longer than a block."""
-    return LOG + b"needle " + b"x" * 100_000 + b" needle\n" + LOG + b"last Needle"
+    return LOG + b"needle " + b"x" * 300_000 + b" needle\n" + LOG + b"last Needle"
 
 
 @pytest.mark.req("UI-14", "UI-41")

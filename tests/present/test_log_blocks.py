@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.present.log_blocks import LogBlocks, NotLoaded
+from cockpit.present.log_blocks import MOST_BLOCKS, MOST_STARTS, LogBlocks, NotLoaded
 
 pytestmark = pytest.mark.req("UI-14")
 PIECES = st.sampled_from(
@@ -129,5 +129,5 @@ def test_the_memory_for_empty_lines_and_for_a_long_line_is_bounded() -> None:
                 at += blocks.width
             except NotLoaded as missing:
                 blocks.add(missing.block * blocks.width, byte * blocks.width)
-        assert len(blocks._blocks) <= 256
-        assert len(blocks._starts) <= 16
+        assert len(blocks._blocks) <= MOST_BLOCKS
+        assert len(blocks._starts) <= MOST_STARTS

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from tempfile import TemporaryFile
 
 import pytest
 from rich.color import Color
 
 from cockpit.errors import CockpitError
 from cockpit.model.asking import LogChunk, LogMatches, LogRequest, LogSearch, LogStream
-from cockpit.runtime.log_search import search_file
 from cockpit.tui.widgets.log_view import LogView
-from tests.tui.lab import Lab, a_lab, job, the_lab
+from tests.tui.lab import a_lab, job, the_lab
+from tests.tui.logs import shows
 
 TRACEBACK = (
     b"Traceback (most recent call last):\n"
@@ -22,40 +21,19 @@ TRACEBACK = (
 )
 
 
-class Logs:
-    """Logs by rank and stream, all ended; what was asked for is in `asked`."""
-
-    def __init__(self, texts: dict[tuple[int, LogStream], bytes]) -> None:
-        self._texts = texts
-        self.asked: list[LogRequest] = []
-
-    async def read(self, request: LogRequest) -> LogChunk:
-        self.asked.append(request)
-        text = self._texts.get((request.rank, request.stream), b"")
-        start = max(0, len(text) + request.offset) if request.offset < 0 else request.offset
-        data = text[start : start + request.limit]
-        return LogChunk(data, start, ended=start + len(data) >= len(text), size=len(text))
-
-    async def search(self, request: LogSearch) -> LogMatches:
-        with TemporaryFile() as file:
-            file.write(self._texts.get((request.rank, request.stream), b""))
-            file.flush()
-            return await search_file(file.fileno(), request)
-
-
-def shows(lab: Lab, texts: dict[tuple[int, LogStream], bytes]) -> Logs:
-    logs = Logs(texts)
-    lab.backend.logs = logs.read
-    lab.backend.search_log = logs.search
-    return logs
-
-
 @pytest.mark.req("UI-14")
 async def test_the_log_of_a_failed_job_opens_at_the_traceback_on_stderr_with_a_note() -> None:
     async with the_lab() as lab:
         lines = b"".join(b"step %d\n" % number for number in range(200))
         shows(lab, {(0, LogStream.STDOUT): b"loading\n", (0, LogStream.STDERR): lines + TRACEBACK})
-        screen = await lab.cockpit.press("j").stands_on("broken").press("l").sees("stderr at its error", "Traceback")
+        screen = (
+            await lab.cockpit.press(":")
+            .type("2")
+            .press("Enter")
+            .stands_on("broken")
+            .press("l")
+            .sees("stderr at its error", "Traceback")
+        )
         assert "step 199" in screen
         assert "layer59" not in screen
         await lab.cockpit.press("G").sees("RuntimeError: CUDA error").misses("Traceback")
@@ -69,7 +47,12 @@ async def test_a_short_error_stays_at_the_end_and_a_silent_stderr_leaves_stdout(
         lines = b"".join(b"step %d\n" % number for number in range(200))
         shows(lab, {(0, LogStream.STDOUT): lines + b"ValueError: no such key\n"})
         await (
-            lab.cockpit.press("j").stands_on("broken").press("l").sees("stdout at its error", "ValueError", "step 190")
+            lab.cockpit.press(":")
+            .type("2")
+            .press("Enter")
+            .stands_on("broken")
+            .press("l")
+            .sees("stdout at its error", "ValueError", "step 190")
         )
 
 
@@ -77,7 +60,15 @@ async def test_a_short_error_stays_at_the_end_and_a_silent_stderr_leaves_stdout(
 async def test_a_running_job_opens_at_the_end_of_its_output() -> None:
     async with the_lab() as lab:
         shows(lab, {(0, LogStream.STDOUT): b"all is well\n", (0, LogStream.STDERR): b"a warning\n"})
-        await lab.cockpit.press("l").sees("all is well", "stdout").misses("at its error")
+        await (
+            lab.cockpit.press(":")
+            .type("1")
+            .press("Enter")
+            .stands_on("train")
+            .press("l")
+            .sees("all is well", "stdout")
+            .misses("at its error")
+        )
 
 
 @pytest.mark.req("UI-14", "UI-03")
@@ -96,7 +87,7 @@ async def test_the_log_of_the_failed_replica_opens_and_a_key_opens_the_others() 
 async def test_colours_are_drawn_and_no_other_sequence_is() -> None:
     async with the_lab() as lab:
         shows(lab, {(0, LogStream.STDOUT): b"\x1b[31mred\x1b[0m \x1b[2Jplain\n"})
-        await lab.cockpit.press("l").sees("red \\x1b[2Jplain")
+        await lab.cockpit.press(":").type("1").press("Enter").stands_on("train").press("l").sees("red \\x1b[2Jplain")
         view = lab.cockpit.app.screen.query_one(LogView)
         strip = view.render_line(0)
         colours = {segment.text: segment.style.color for segment in strip if segment.style is not None}
@@ -116,7 +107,16 @@ async def test_a_log_whose_tab_is_left_before_it_is_chosen_still_opens_at_its_er
             return await logs.read(request)
 
         lab.backend.logs = slow
-        await lab.cockpit.press("j").stands_on("broken").press("l").sees("stdout").press("[").misses("stdout")
+        await (
+            lab.cockpit.press(":")
+            .type("2")
+            .press("Enter")
+            .stands_on("broken")
+            .press("l")
+            .sees("stdout")
+            .press("[")
+            .misses("stdout")
+        )
         answered.set()
         await lab.cockpit.press("]").sees("stderr at its error", "Traceback")
 
@@ -136,7 +136,15 @@ async def test_the_pager_gets_the_whole_log_with_colours_and_nothing_else_that_a
     async with the_lab() as lab:
         lines = b"".join(b"%015d\n" % number for number in range(200_000))
         shows(lab, {(0, LogStream.STDOUT): lines + b"\x1b[31mred\x1b[0m \x1b]0;title\x07\n"})
-        await lab.cockpit.press("l").sees("000000000199999").press("v")
+        await (
+            lab.cockpit.press(":")
+            .type("1")
+            .press("Enter")
+            .stands_on("train")
+            .press("l")
+            .sees("000000000199999")
+            .press("v")
+        )
         async with asyncio.timeout(60):
             while not await asyncio.to_thread(pager.exists):  # noqa: ASYNC110 - a file has no event
                 await asyncio.sleep(0.01)
@@ -148,7 +156,16 @@ async def test_a_pager_that_cannot_be_started_is_an_error_that_names_it(monkeypa
     monkeypatch.setenv("PAGER", "/nowhere/pager")
     async with the_lab() as lab:
         shows(lab, {(0, LogStream.STDOUT): b"all is well\n"})
-        await lab.cockpit.press("l").sees("all is well").press("v").sees("/nowhere/pager cannot be started", "PAGER")
+        await (
+            lab.cockpit.press(":")
+            .type("1")
+            .press("Enter")
+            .stands_on("train")
+            .press("l")
+            .sees("all is well")
+            .press("v")
+            .sees("/nowhere/pager cannot be started", "PAGER")
+        )
 
 
 @pytest.mark.req("UI-14")
@@ -156,7 +173,14 @@ async def test_a_search_goes_through_the_whole_log_and_a_number_to_its_line() ->
     async with the_lab() as lab:
         lines = b"".join(b"%015d\n" % number for number in range(200_000))
         shows(lab, {(0, LogStream.STDOUT): lines, (0, LogStream.STDERR): b"a warning\n"})
-        await lab.cockpit.press("l").sees("000000000199999", "of 200 000")
+        await (
+            lab.cockpit.press(":")
+            .type("1")
+            .press("Enter")
+            .stands_on("train")
+            .press("l")
+            .sees("000000000199999", "of 200 000")
+        )
         await lab.cockpit.press("/").type("99999").press("Enter").sees("of 2", "Esc ends").press(">").sees("1 of 2")
         await lab.cockpit.sees("000000000099999").press("Escape").misses("Esc ends")
         await lab.cockpit.press("%").type("1234").press("Enter").sees("line 1 234 of 200 000", "000000000001233")
@@ -174,5 +198,12 @@ async def test_an_engine_that_cannot_search_still_shows_the_log_of_a_failed_job(
             raise CockpitError("There is no operation search_log.")
 
         lab.backend.search_log = unknown
-        await lab.cockpit.press("j").stands_on("broken").press("l").sees("RuntimeError: CUDA error")
+        await (
+            lab.cockpit.press(":")
+            .type("2")
+            .press("Enter")
+            .stands_on("broken")
+            .press("l")
+            .sees("RuntimeError: CUDA error")
+        )
         await lab.cockpit.press("/").type("layer").press("Enter").sees("There is no operation search_log.")

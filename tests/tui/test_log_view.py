@@ -146,7 +146,7 @@ async def test_a_search_finds_what_is_not_loaded_and_counts(tmp_path: Path) -> N
         assert [await page.searched(step=-1) for _ in range(2)] == ["3 of 3", "2 of 3"]
         assert "000000000199999" in await page.lines()
         assert await page.searched("~^0*1234$") == "1 of 1"
-        assert await page.searched("nothing like it") == "nowhere in this log"
+        assert await page.searched("nothing like it") == "nowhere here"
         assert "cannot be searched" in await page.searched("~(")
 
 
@@ -220,7 +220,7 @@ async def test_bytes_of_any_kind_are_shown_as_text(tmp_path: Path) -> None:
 
 
 async def test_a_line_of_megabytes_is_shown_in_parts_between_characters(tmp_path: Path) -> None:
-    data = b"first\n" + "é".encode() * 2_000_000 + b" needle\nlast\n"
+    data = b"first\n" + "é".encode() * 4_000_000 + b" needle\nlast\n"
     async with a_log(tmp_path / "log", data) as page:
         assert (await page.lines())[-1] == "last"
         assert set("".join(await page.press("pageup"))) <= set("é… ")
@@ -230,7 +230,7 @@ async def test_a_line_of_megabytes_is_shown_in_parts_between_characters(tmp_path
         await page.lines()
         assert await page.searched(step=1) == "1 of 1"
         assert any("needle" in each for each in await page.lines())
-        assert page.backend.bytes_read < 2_000_000
+        assert page.backend.bytes_read < 4_000_000
 
 
 async def test_a_line_that_is_wrapped_is_read_row_by_row(tmp_path: Path) -> None:

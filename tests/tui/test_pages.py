@@ -9,24 +9,14 @@ from typing import Any
 import pytest
 
 from cockpit.errors import CockpitError
-from cockpit.model.asking import LogChunk, LogRequest
+from cockpit.model.asking import LogStream
 from cockpit.tui.keymap import key_name
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
 from cockpit.tui.views.priority import PRIORITY
 from cockpit.tui.widgets.table import TitleLine
 from tests.tui.lab import a_lab, job, the_lab
-
-
-class OneLog:
-    """Of whatever job: it has ended."""
-
-    def __init__(self, text: bytes) -> None:
-        self._text = text
-
-    async def read(self, request: LogRequest) -> LogChunk:
-        start = max(request.offset, 0)
-        return LogChunk(self._text[start:], start, ended=True)
+from tests.tui.logs import shows
 
 
 @pytest.mark.req("UI-03")
@@ -77,6 +67,11 @@ async def test_the_wait_reasons_are_above_the_events_and_the_priority_is_itemize
         )
 
 
+def at_the_last(screen: str) -> bool:
+    """Whether the last match of a search for `step` is the present one."""
+    return re.search(r"^ (\d+) of \1  step", screen, re.MULTILINE) is not None
+
+
 @pytest.mark.req("UI-03")
 async def test_a_text_is_searched_in_a_log_and_the_keys_go_to_it() -> None:
     async with a_lab(job("chatty", "sleep 30000"), size=(100, 14)) as lab:
@@ -86,14 +81,15 @@ async def test_a_text_is_searched_in_a_log_and_the_keys_go_to_it() -> None:
         await cockpit.press("/").press("Ctrl-u").type("no such line").sees("nowhere here").press("Esc")
         await cockpit.misses("nowhere").press("/").type("step").press("Enter").sees("of ")
         await cockpit.press("g", "/").type("step").press("Enter").sees("1 of ").press(">").sees("2 of ")
-        await cockpit.press("<").sees("1 of ").press("<").misses("1 of ", "2 of ").press(">").sees("1 of ")
+        await cockpit.press("<").sees(" 1 of ").press("<").finds(at_the_last, "the last match").press(">")
+        await cockpit.finds(lambda screen: not at_the_last(screen), "the first match")
         await cockpit.press("Esc").misses(" before").sees("stdout", "? help").press("Esc").stands_on("chatty")
 
 
 @pytest.mark.req("UI-03")
 async def test_the_keys_go_to_every_match_of_a_search_also_in_neighbouring_lines() -> None:
     async with a_lab(job("chatty", "sleep 30000")) as lab:
-        lab.backend.logs = OneLog(b"".join(b"Fault %d\n" % number for number in range(4))).read
+        shows(lab, {(0, LogStream.STDOUT): b"".join(b"Fault %d\n" % number for number in range(4))})
         cockpit = lab.cockpit
         await cockpit.press("l").sees("Fault 3").press("g", "/").type("fault").press("Enter").sees("1 of 4")
         for place in (2, 3, 4, 1):
@@ -118,7 +114,7 @@ async def test_timestamps_are_shown_for_new_log_lines_and_not_for_earlier_ones()
 async def test_a_line_without_end_and_a_bar_are_readable_and_searched() -> None:
     log = b"head\n" + b"x" * 90_000 + b"needle\n" + b"".join(b"\r%3d%%|###" % n for n in range(100)) + b"\ntail\n"
     async with a_lab(job("chatty", "sleep 30000")) as lab:
-        lab.backend.logs = OneLog(log).read
+        shows(lab, {(0, LogStream.STDOUT): log})
         screen = await lab.cockpit.press("l").sees("tail", "99%|###", "head")
         assert " 42%" not in screen
         assert len([each for each in screen.splitlines() if "xxx" in each]) == 1
@@ -220,7 +216,7 @@ async def test_copying_sends_the_ids_to_the_terminal() -> None:
 @pytest.mark.req("UI-03")
 async def test_the_empty_log_of_an_ended_job_is_not_described_as_empty_so_far() -> None:
     async with a_lab(job("chatty", "sleep 30000")) as lab:
-        lab.backend.logs = OneLog(b"").read
+        shows(lab, {})
         screen = await lab.cockpit.press("l").sees("nothing on stdout")
         assert "yet" not in screen, "it has ended"
 

@@ -171,7 +171,7 @@ VIEWING: Final = (
     _page(
         "place",
         ("percent_sign",),
-        "Go to a line of the log, or to a percentage",
+        "Go to a line or percentage of the log",
         looks.on_page(lambda page: page.ask_place()),
         title="go to line",
     ),

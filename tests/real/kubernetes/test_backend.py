@@ -17,7 +17,7 @@ from cockpit.backends.kubernetes.wire import exec as exec_module
 from cockpit.backends.kubernetes.wire.api import Api
 from cockpit.backends.kubernetes.wire.connection import Connection
 from cockpit.errors import RequestRefused
-from cockpit.model.asking import LogRequest, ShellRequest
+from cockpit.model.asking import LogRequest, LogSearch, ShellRequest
 from cockpit.model.job import JobState
 from cockpit.model.labels import Toleration
 from cockpit.model.pod_reasons import Obstacle, Unschedulable
@@ -137,7 +137,7 @@ async def test_a_refusal_has_the_servers_words_and_leaves_nothing_behind(
         assert refused.value.refusal.kind is RefusalKind.DENIED
 
 
-@pytest.mark.req("KU-07")
+@pytest.mark.req("KU-07", "UI-14")
 async def test_a_real_pods_log_is_followed_to_its_end(cluster: RealKubernetes, namespace: str) -> None:
     script = "for i in 1 2 3; do echo line $i; sleep 0.2; done; exit 4"
     create_pod(cluster.admin, namespace, real_pod("talks", "sh", "-c", script, cards=1))
@@ -155,6 +155,8 @@ async def test_a_real_pods_log_is_followed_to_its_end(cluster: RealKubernetes, n
         assert (row.state, row.exit_code) == (JobState.ERROR, 4)
         again = await backend.logs(LogRequest(job=row.id, offset=-7))
         assert (again.data, again.offset, again.ended) == (b"line 3\n", 14, True)
+        matches = await backend.search_log(LogSearch(job=row.id, text="LINE", begin=3, most=5))
+        assert (matches.found, matches.size) == (((7, 4), (14, 4)), 21)
 
 
 @pytest.mark.req("KU-09")
