@@ -9,11 +9,14 @@ from cockpit.model.job import BEGINNING, JobState
 from cockpit.model.view import Overview
 from cockpit.present import units
 from cockpit.present.bars import bar
+from cockpit.present.load_history import LoadCharts
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, fitted, line, line_width, spread
 from cockpit.present.states import GLYPHS
 
 BAR_COLUMNS = 10
+HISTORY_FROM = 160
+"""Width of the screen in columns from which the top bar has charts of the last hours."""
 APART = Span("   ")
 LIVE = "live"
 """The word that says that the data is at most two seconds old."""
@@ -39,6 +42,8 @@ class TopBar(NamedTuple):
     """The time of the cluster's last answer; empty while the data is fresh."""
     fresh: bool = False
     """Whether the cluster has just answered."""
+    history: LoadCharts | None = None
+    """The load over the last hours, for wide screens; None: there is none."""
 
 
 class Key(NamedTuple):
@@ -60,7 +65,7 @@ def top_bar(contents: TopBar, overview: Overview | None, columns: int) -> Line:
     amiss = _amiss(contents, overview)
     alive = [line(Span(LIVE, MUTED))] if contents.fresh and not amiss else []
     # The longest form that fits. What is wrong is in all of them: it is the last thing to leave out.
-    for figures in _figures(overview):
+    for figures in _figures(overview, contents.history if columns >= HISTORY_FROM else None):
         right = _joined([*figures, *alive, *amiss])
         if line_width(left) + line_width(right) + 2 <= columns:
             return spread(left, right, columns)
@@ -91,9 +96,12 @@ def _joined(parts: list[Line]) -> Line:
     return (*spans[:-1], Span(" ")) if spans else ()
 
 
-def _figures(overview: Overview | None) -> Iterator[list[Line]]:
+def _figures(overview: Overview | None, history: LoadCharts | None) -> Iterator[list[Line]]:
     """Yield the figures in shorter and shorter forms, and at last none."""
     if overview is not None:
+        if history is not None:
+            used = (*_use_of_cluster(overview, BAR_COLUMNS), Span(f" {history.used}", "running"))
+            yield [*_counts(overview, words=True, queue=history.queued), used]
         # First the words go, since the signs say the same, then the bar, since the figures do.
         for words, bar_columns in ((True, BAR_COLUMNS), (False, BAR_COLUMNS), (False, 0)):
             yield [*_counts(overview, words=words), _use_of_cluster(overview, bar_columns)]
@@ -101,12 +109,14 @@ def _figures(overview: Overview | None) -> Iterator[list[Line]]:
     yield []
 
 
-def _counts(overview: Overview, *, words: bool) -> Iterator[Line]:
-    """Yield the number of jobs in each state, and of held jobs. `words`: whether the states are named."""
+def _counts(overview: Overview, *, words: bool, queue: str = "") -> Iterator[Line]:
+    """Yield the number of jobs in each state, and of held jobs. `words`: whether the states are named; `queue`: the
+    chart of the queue."""
     count = overview.jobs_by_state.get
     for state in (JobState.RUNNING, JobState.QUEUED):
         number = count(state, 0)
-        yield _count(GLYPHS[state], number, str(state) if words else "", str(state) if number else MUTED)
+        shown = _count(GLYPHS[state], number, str(state) if words else "", str(state) if number else MUTED)
+        yield (*shown, Span(f" {queue}", "queued")) if queue and state is JobState.QUEUED else shown
     # Shown only where there are some: most of the time a header has neither.
     starting, suspended = sum(count(state, 0) for state in BEGINNING), count(JobState.SUSPENDED, 0)
     for state, number in ((JobState.STARTING, starting), (JobState.SUSPENDED, suspended)):

@@ -14,6 +14,7 @@ from cockpit.errors import CockpitError
 from cockpit.present.columns import Context
 from cockpit.present.frame import TopBar
 from cockpit.present.job.answer import PanelContext
+from cockpit.present.load_history import LoadHistory
 from cockpit.present.moments import clock_of_second
 from cockpit.present.tables.clusters import CLUSTERS
 from cockpit.present.tables.nodes import NODES, card_demand
@@ -125,6 +126,7 @@ class AppState:
         self.accounts: AccountsShown | None = None
         """The accounts as last fetched; None: not fetched yet."""
         self.overview: Overview | None = None
+        self.load = LoadHistory()
         self.starts = PredictedStarts()
         self.details: dict[JobId, JobDetail] = {}
         """The detail that was fetched last, by the id of its job."""
@@ -188,6 +190,7 @@ class AppState:
             fresh=self._answered_at is not None and not stale and self.paused is None,
             trouble=self._trouble,
             badge=badge,
+            history=self.load.charts(self.now()),
         )
 
     def saved_filters(self, view: str) -> Mapping[str, str]:

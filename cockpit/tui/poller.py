@@ -348,6 +348,7 @@ class Poller:
     def _take_overview(self, overview: Overview) -> None:
         shown_before = self._state.overview.trouble if self._state.overview is not None else ()
         self._state.overview = overview
+        self._state.load.note(overview, self._state.now())
         # An overview repeats a problem as long as it lasts; a toast shows it when it begins.
         for sentence in set(overview.trouble).difference(shown_before):
             self._app.notify(sentence, severity="warning", timeout=TROUBLE_SECONDS)
