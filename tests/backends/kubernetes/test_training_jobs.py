@@ -90,6 +90,13 @@ def test_workers_are_counted_beside_what_the_operator_wants() -> None:
     assert row(a_launcher(), a_worker(0), workload=scaled).workers == (1, 2, 128)
 
 
+@pytest.mark.req("KU-03", "KU-10")
+def test_a_job_whose_launcher_is_not_made_yet_is_starting() -> None:
+    created = a_training_job(status={"phase": "Created", "conditions": [a_condition("Created")]})
+    assert row(a_worker(0), a_worker(1), workload=created).state is S.STARTING
+    assert row(a_worker(0), a_worker(1), a_launcher(), workload=created).state is S.RUNNING
+
+
 @pytest.mark.req("KU-03")
 def test_the_launcher_is_rank_0_and_workers_follow_by_their_index() -> None:
     job = a_job(a_worker(10), a_worker(9), a_launcher(), workload=a_training_job(), kind="TrainingJob")

@@ -179,7 +179,7 @@ class KubeJob:
         if self.fleet is not None and not self.pods:
             return fleet_state(self.workload.now if self.workload is not None else NO_STATUS, self.fleet)
         running = any(pod.now.phase == "Running" for pod in self.placed)
-        if running and (self._says_running() or self.is_divisible or not self.waiting):
+        if running and (self._says_running() or self.is_divisible or not (self.waiting or self._lacks_launcher)):
             return JobState.RUNNING
         return JobState.STARTING if self.placed else JobState.QUEUED
 
@@ -192,6 +192,12 @@ class KubeJob:
     def is_divisible(self) -> bool:
         """Whether its pods work independently of each other, as those of a batch/v1 Job."""
         return self.kind == "Job" or self.workload is None
+
+    @property
+    def _lacks_launcher(self) -> bool:
+        """Whether it is a TrainingJob whose launcher is not made yet, which comes when all its workers run."""
+        is_training = self.workload is not None and self.workload.spec.et_replica_specs
+        return bool(is_training) and not any(starts_others(role_of(pod)) for pod in self.placed)
 
     def _says_running(self) -> bool:
         state = self.workload.now.volcano_state if self.workload is not None else None
@@ -411,7 +417,11 @@ class KubeJob:
     @property
     def is_training(self) -> bool:
         """Whether it is a TrainingJob whose launcher has been started, so that its workers can be changed."""
-        return self.workload is not None and self.workload.now.phase in {"Running", "Scaling"}
+        if self.workload is None:
+            return False
+        # The phase says so a moment after the launcher is there; a change that is made before waits for it.
+        has_launcher = bool(self.placed) and not self._lacks_launcher
+        return self.workload.now.phase in {"Running", "Scaling"} or has_launcher
 
     @property
     def waits_until(self) -> Millis | None:
