@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from cockpit.backends.log_windows import load_blocks
+from cockpit.errors import CockpitError
 from cockpit.present.log_blocks import LogBlocks, NotLoaded
 
 if TYPE_CHECKING:
@@ -62,21 +64,13 @@ class LogReader:
             try:
                 return question(self._blocks)
             except NotLoaded as missing:
-                await self._load(missing.block)
-
-    async def _load(self, block: int) -> None:
-        """Read this block, the one before it and some that follow."""
-        begin = max(0, block - 1) * self._blocks.width
-        end = min(self._blocks.size, begin + WINDOW_BLOCKS * self._blocks.width)
-        data = bytearray()
-        while (at := begin + len(data)) < end:
-            chunk = await self._backend.logs(msgspec.structs.replace(self._request, offset=at, limit=end - at))
-            if chunk.offset > at:  # what was dropped of the log; a line in its place says so
-                self._blocks.skip(min(at, chunk.offset - chunk.left_out), chunk.offset)
-            # A log that became shorter has nothing there.
-            skipped = (chunk.offset if chunk.data else end) - at
-            data += b"\n" * max(0, min(end - at, skipped)) + chunk.data[: max(0, end - max(at, chunk.offset))]
-        self._blocks.add(begin, bytes(data))
+                # The block before it as well, on which its first line depends.
+                first = missing.block - 1
+                shorter = await load_blocks(self._backend, self._request, self._blocks, first, WINDOW_BLOCKS)
+                if shorter is not None:
+                    raise CockpitError(
+                        "The log was emptied or replaced while it was read: repeat the command."
+                    ) from None
 
 
 def _one_line_more(blocks: LogBlocks, begin: int, end: int) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from cockpit.backends.log_windows import load_blocks
 from cockpit.model.asking import LogSearch, was_emptied
 from cockpit.present.line_numbers import LineNumbers
 from cockpit.present.log_blocks import BLOCK, LogBlocks
@@ -63,20 +64,10 @@ class LogSource:
 
     async def load(self, block: int) -> None:
         """Read this block and those around it."""
-        first = max(0, block - WINDOW_BLOCKS // 2)
-        begin = first * BLOCK
-        end = min(self.blocks.size, begin + WINDOW_BLOCKS * BLOCK)
-        data = bytearray()
-        while (at := begin + len(data)) < end:
-            chunk = await self.backend.logs(replace(self.request, offset=at, limit=end - at))
-            if not chunk.data:  # it is shorter than it was
-                self.start_over(chunk.size)
-                return
-            if chunk.offset > at:
-                self._take_gap(min(at, chunk.offset - chunk.left_out), chunk.offset)
-                data += b"\n" * (min(end, chunk.offset) - at)
-            data += chunk.data[: max(0, end - max(at, chunk.offset))]
-        self.blocks.add(begin, bytes(data))
+        first = block - WINDOW_BLOCKS // 2
+        shorter = await load_blocks(self.backend, self.request, self.blocks, first, WINDOW_BLOCKS)
+        if shorter is not None:
+            self.start_over(shorter)
 
     async def read_more(self, now: Callable[[], Millis]) -> None:
         """Wait until the log has grown or ended; one that was emptied or replaced starts over."""

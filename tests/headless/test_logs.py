@@ -181,3 +181,16 @@ def test_a_search_that_cannot_be_made_is_refused(desk: Desk, words: tuple[str, .
     done = desk("logs", "4715", *words)
     assert done.code in {64, 65}
     assert error in done.err
+
+
+@pytest.mark.req("UI-14", "TR-04")
+def test_a_log_that_is_emptied_while_its_lines_are_read_is_an_error(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def logs(request: LogRequest) -> LogChunk:
+        return LogChunk(b"x" if request.offset < 0 else b"", max(0, request.offset), ended=False, size=1000)
+
+    monkeypatch.setattr(desk.backend, "logs", logs)
+    done = desk("logs", "4715/0", "--around", "7")
+    assert done.code != 0
+    assert "The log was emptied or replaced while it was read: repeat the command." in done.err
