@@ -118,8 +118,8 @@ def test_the_names_of_all_schemas(desk: Desk) -> None:
     assert set(TABLES) == {
         *COMMANDS,
         "launch-script",
-        "clusters",
-    }  # of other clusters: tests/clusters, test_slurm_verbs
+        *("clusters", "fleet", "fleet-pods"),
+    }  # of other clusters: tests/clusters, test_slurm_verbs; of fleets: test_fleet
     assert desk("schema", "nonsense").code == 64
 
 
