@@ -93,6 +93,8 @@ _SHOWN = {  # Textual's names of keys that users know by another
     "right_parenthesis": ")",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
+    "left": "Left",
+    "right": "Right",
     "escape": "Esc",
     "enter": "Enter",
     "space": "Space",
