@@ -31,3 +31,10 @@ async def test_the_bottom_row_names_the_keys_of_the_spending_view() -> None:
     async with the_lab() as lab:
         screen = await lab.cockpit.press("h").sees("BY DAY")
         assert "d days" in screen.splitlines()[-1]
+
+
+@pytest.mark.req("UI-09")
+async def test_the_day_on_which_most_was_held_is_named_by_its_date() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("h").sees("BY DAY").press("b").sees("■ alice").press("b", "b")
+        await lab.cockpit.sees("last 7 days", "on average; most on 3 Mar, 155.6; today so far")
