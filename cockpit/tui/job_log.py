@@ -44,7 +44,8 @@ class JobLog:
 
     async def choose(self, row: JobRow, backend: Backend) -> None:
         """Choose the first log: that of the replica that failed first, and its stderr if it wrote any."""
-        self.rank = row.failed[0] if row.failed is not None else 0
+        if row.failed is not None:
+            self.rank = row.failed[0]
         self.at_error = row.state in FAILED or row.failed is not None
         # The last byte of stderr is enough to learn whether there is any.
         last = LogRequest(job=self.job, rank=self.rank, stream=LogStream.STDERR, offset=-1, limit=1)

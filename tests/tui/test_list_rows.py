@@ -7,10 +7,13 @@ from msgspec.structs import replace
 
 from cockpit.model.node import NodeState
 from cockpit.model.spec import NodeSpec
+from cockpit.model.view import ClusterRow, ClusterState
 from cockpit.present.columns import Context
 from cockpit.present.spans import plain
+from cockpit.present.tables.clusters import CLUSTERS
 from cockpit.present.tables.nodes import NODES
-from cockpit.tui.rows.lists import ListRows
+from cockpit.tui.app_options import NoOthers
+from cockpit.tui.rows.lists import ClusterRows, ListRows
 from tests.doubles.samples import NOW, node_row
 
 LARGE = NodeSpec(cpus=60, memory_mib=1024)
@@ -44,3 +47,17 @@ def test_a_filter_of_nodes_judges_the_status_that_the_list_shows() -> None:
     rows.filter_by("status:tight")
     assert list(rows.order) == ["a"]
     assert "tight" in "".join(plain(cell) for cell in rows.cells("a", 118))
+
+
+@pytest.mark.req("UI-10", "TR-04")
+def test_silent_clusters_are_named_also_behind_a_filter() -> None:
+    rows = ClusterRows(CLUSTERS, lambda: Context(now=NOW))
+    states = {"east": ClusterState.LIVE, "west": ClusterState.SILENT}
+    rows.take([ClusterRow(name=name, way="local", state=state) for name, state in states.items()])
+    rows.filter_by("name:east")
+    assert rows.silent() == ["west"]
+
+
+@pytest.mark.req("UI-10")
+async def test_without_other_clusters_there_are_none_to_list() -> None:
+    assert await NoOthers().clusters() == []

@@ -62,9 +62,7 @@ async def test_the_wait_reasons_are_above_the_events_and_the_priority_is_itemize
         cockpit = lab.cockpit
         await cockpit.press("G", "k", "k").stands_on("wide").press("H").sees("held by").press("H").misses("held by")
         await cockpit.press("Enter", "]").sees("place", "in order of submission")
-        await cockpit.press("]", "]", "]", "]").sees(
-            "has waited for", "held by alice", "needs 2 nodes with 4 cards"
-        )
+        await cockpit.press("]", "]", "]", "]").sees("has waited for", "held by alice", "needs 2 nodes with 4 cards")
 
 
 def at_the_last(screen: str) -> bool:

@@ -239,3 +239,17 @@ async def test_from_a_column_that_is_not_shown_sorting_goes_to_its_shown_neighbo
         arrangement.sort_by("priority_before")
         arrangement.sort_by_neighbour(step)
         assert lab.cockpit.app.state.priority_rows.sort_column == neighbour
+
+
+@pytest.mark.req("UI-07", "UI-22")
+async def test_a_filter_that_hides_the_whole_queue_says_how_many_rows_it_hides() -> None:
+    async with a_queue() as lab:
+        await ordered(lab.cockpit.press("5"), "large", "wide", "small", "nice")
+        await lab.cockpit.press("/").type("user:mallory").press("Enter")
+        await lab.cockpit.sees("No queued job matches. 4 rows are hidden.")
+
+
+@pytest.mark.req("UI-07", "UI-20")
+async def test_weights_are_applied_only_after_a_trial() -> None:
+    async with a_queue() as lab:
+        await lab.cockpit.press("5").sees("PLACE").press("A").sees("You are not trying other weights.")
