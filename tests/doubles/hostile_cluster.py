@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from cockpit.backends.base import JobsDelta
 from cockpit.config.filters import SavedFilters
 from cockpit.errors import RequestRefused, Unreachable
+from cockpit.model.fleetrow import FleetJobRow, FleetPodRow, FleetShown, MemberObject
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.reasons import Held, NoEligibleNode
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -128,6 +129,32 @@ class HostileBackend(MemoryBackend):
     async def clusters(self) -> list[ClusterRow]:
         away = ClusterRow(name="x", way="x", state=ClusterState.SILENT, reason="x", overview=overview())
         return [with_attacks(away, _from(start)) for start in range(len(TEXTS))]
+
+    async def fleet(self, *, job: JobId | None = None, pods: bool = False) -> FleetShown:
+        del job
+        row = FleetJobRow(
+            job=JobId(4),
+            name="x",
+            user="x",
+            cluster="x",
+            fleet_state="x",
+            state="x",
+            created_at=NOW,
+            adopted=True,
+            reason="x",
+            silence="x",
+        )
+        pod = FleetPodRow(
+            job=JobId(4), name="x", cluster="x", ready=0, containers=1, status="x", restarts=0, created_at=NOW, node="x"
+        )
+        every = [_from(start) for start in range(len(TEXTS))]
+        if pods:
+            return FleetShown(pods=tuple(with_attacks(pod, texts) for texts in every))
+        return FleetShown(jobs=tuple(with_attacks(row, texts) for texts in every))
+
+    async def own_object(self, job: JobId, *, cluster: str = "") -> MemberObject:
+        del job, cluster
+        return with_attacks(MemberObject(cluster="x", own="x", form="text", text="x"), _from(0))
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
         row = next(row for row in self.job_rows if row.id == job)

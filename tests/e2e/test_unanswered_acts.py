@@ -72,6 +72,8 @@ def command_lines(user: CockpitUser) -> list[tuple[str, ...]]:
         user.until(job, "error")
         return job
 
+    size = {"workers": 2, "min_workers": 1, "max_workers": 3}
+    elastic = user.submit("sleep 999", name="grows", hold=True, specs=[{"cpus": 1, "memory": "64M"}], elastic=size)
     kept, let_go, suspended = failed("bad"), failed("worse"), runs("rests")
     user.ok("suspend", suspended)
     running, requeued = runs("runs"), runs("anew")
@@ -108,6 +110,7 @@ def command_lines(user: CockpitUser) -> list[tuple[str, ...]]:
         ("nodes", "resume", node),
         ("reclaim", "no-such"),
         ("unblock", "1", node),
+        ("scale", elastic, "3"),
         ("holds", "extend", kept, "--by", "1h"),
         ("holds", "end", let_go),
         ("reservations", "create", "new", *reserved, "2099-01-01T00:00"),

@@ -25,7 +25,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("overview", "jobs", "starts", "priority", "nodes", "cards", "holds", "reservations", "events", "staged"), ()
     ),
-    **dict.fromkeys(("accounting", "accounting hours", "clusters"), ()),
+    **dict.fromkeys(("accounting", "accounting hours", "clusters", "fleet", "fleet pods"), ()),
     **dict.fromkeys(
         ("accounts", "accounts qos", "cluster", "cluster show", "cluster export", "doctor", "queues", "quota"), ()
     ),
@@ -45,6 +45,7 @@ WORDS: dict[str, tuple[str, ...]] = {
             "delete",
             "holds end",
             "logs",
+            "fleet object",
         ),
         (JOB,),
     ),
@@ -67,6 +68,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "reservations create": ("up", "--nodes", "n1", "--start", "2026-10-05T09:00", "--duration", "4h"),
     "reservations end": ("up",),
     "staged remove": ("4f2a",),
+    "scale": (JOB, "+1"),
     "unblock": (JOB, "\x1b[31m"),
     "nodes drain": ("n1", "--reason", "\x1b[31m"),
     "nodes resume": ("n1",),

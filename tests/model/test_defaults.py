@@ -41,6 +41,8 @@ OTHER_THAN_NOTHING = {
     "JobSpec.nodes": 1,
     "JobSpec.time_limit_seconds": 86_400,
     "LogRequest.limit": 1 << 20,
+    "LogSearch.any_case": True,
+    "LogSearch.most": 1,
     "NodeSpec.cpus": 1,
     "NodeSpec.memory_mib": 1024,
     "Overview.admin": True,

@@ -60,7 +60,7 @@ def drain(world: World) -> str:
 @pytest.mark.req("SC-15")
 async def test_a_job_starts_when_its_copies_are_made(world: World) -> None:
     replica = await placed(world, "staging", image="tar:/images/torch.tar")
-    assert len(world.executor.of(StageReplica)) == 1
+    await eventually(lambda: len(world.executor.of(StageReplica)) == 1)
     world.host.replica_staged(replica)
     await eventually(lambda: world.state(replica.job) == "starting")
 

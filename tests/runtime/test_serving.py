@@ -39,7 +39,7 @@ async def test_the_socket_is_removed_before_any_connection_is_refused(
     monkeypatch.setattr(serving, "_begin", nothing)
     host = SimpleNamespace(act=nothing, stop=nothing)
     engine: Any = SimpleNamespace(
-        begun=asyncio.Event(), stopping=asyncio.Event(), socket=address, host=host, version="1"
+        begun=asyncio.Event(), stopping=asyncio.Event(), socket=address, host=host, members=None, version="1"
     )
     engine.stopping.set()
     await serving.serve(engine, listener, None)  # type: ignore[arg-type]  # nothing begins

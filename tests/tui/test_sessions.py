@@ -8,7 +8,7 @@ import pytest
 
 from cockpit.model.ids import JobId
 from cockpit.model.spec import Access, JobKind
-from cockpit.tui.controllers import jobs
+from cockpit.tui.controllers import shells
 from tests.tui.lab import a_lab, a_members_lab, job
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ async def test_a_session_is_prefilled_from_a_job_and_its_shell_opens_once_it_run
     async def enter(_app: Cockpit, detail: JobDetail) -> None:
         entered.append((detail.row.id, detail.row.state))
 
-    monkeypatch.setattr(jobs, "enter", enter)
-    monkeypatch.setattr(jobs, "LOOKS", 100_000)
-    monkeypatch.setattr(jobs, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(shells, "enter", enter)
+    monkeypatch.setattr(shells, "LOOKS", 100_000)
+    monkeypatch.setattr(shells, "LOOK_SECONDS", 0.01)
     async with a_lab(job("train", cards=2, nodes=2, env={"LR": "1"})) as lab:
         cockpit = lab.cockpit
         await cockpit.sees("train").press("d").sees("A session like train", READY, "train-dev", "Starts now.")
@@ -44,7 +44,7 @@ async def test_a_session_is_prefilled_from_a_job_and_its_shell_opens_once_it_run
 
 @pytest.mark.req("JT-39")
 async def test_a_key_opens_the_shell_of_a_session_that_had_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "LOOKS", 0)
+    monkeypatch.setattr(shells, "LOOKS", 0)
     async with a_lab(job("train")) as lab:
         cockpit = lab.cockpit
         await cockpit.sees("train").press("d").sees("train-dev", "Starts now.").press("Ctrl-s")

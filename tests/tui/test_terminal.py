@@ -96,7 +96,8 @@ def test_the_window_may_become_small_and_large(terminal: Tmux) -> None:
 
 @pytest.mark.req("UI-26")
 def test_copying_goes_through_the_terminal(terminal: Tmux) -> None:
-    terminal.type(DEMO).press("Enter").sees("DEMO", "? help").press("c").sees("copied 1")
+    terminal.type(DEMO).press("Enter").sees("DEMO", "? help").type(":1").press("Enter").sees("▌   1 ")
+    terminal.press("c").sees("copied 1")
     assert b"\x1b]52;c;" + base64.b64encode(b"1") in terminal.raw()
     terminal.press("q").sees(PROMPT)
 

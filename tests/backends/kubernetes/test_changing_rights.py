@@ -8,8 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
-from cockpit.backends.kubernetes import backend as backend_module
-from cockpit.backends.kubernetes import quota_acts, rights
+from cockpit.backends.kubernetes import access_reviews, quota_acts, rights
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.backends.kubernetes.resources import PODS, PYTORCH_JOBS
 from cockpit.backends.kubernetes.rights import Rights
@@ -36,7 +35,7 @@ READING = {"verbs": ["get", "list", "watch"], "apiGroups": ["*"], "resources": [
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every answer about rights be old at once."""
     monkeypatch.setattr(rights, "REVIEW_SECONDS", 0.01)
-    for module in (rights, quota_acts, backend_module):
+    for module in (rights, quota_acts, access_reviews):
         monkeypatch.setattr(module, "OLD_SECONDS", 0.01)
 
 

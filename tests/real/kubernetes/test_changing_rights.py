@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.backends.kubernetes import backend as backend_module
-from cockpit.backends.kubernetes import rights
+from cockpit.backends.kubernetes import access_reviews, rights
 from cockpit.errors import RequestRefused
 from cockpit.model.job import JobState
 from cockpit.model.refusal import RefusalKind
@@ -44,7 +43,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask about rights every second."""
     monkeypatch.setattr(rights, "REVIEW_SECONDS", 0.2)
     monkeypatch.setattr(rights, "OLD_SECONDS", 1.0)
-    monkeypatch.setattr(backend_module, "OLD_SECONDS", 1.0)
+    monkeypatch.setattr(access_reviews, "OLD_SECONDS", 1.0)
 
 
 async def until(backend: KubernetesBackend, holds: Callable[[dict[str, JobRow]], bool]) -> None:
