@@ -72,11 +72,11 @@ def command_lines(user: CockpitUser) -> list[tuple[str, ...]]:
         user.until(job, "error")
         return job
 
-    size = {"workers": 2, "min_workers": 1, "max_workers": 3}
-    elastic = user.submit("sleep 999", name="grows", hold=True, specs=[{"cpus": 1, "memory": "64M"}], elastic=size)
     kept, let_go, suspended = failed("bad"), failed("worse"), runs("rests")
     user.ok("suspend", suspended)
     running, requeued = runs("runs"), runs("anew")
+    size = {"workers": 2, "min_workers": 1, "max_workers": 3}
+    elastic = user.submit("sleep 999", name="grows", hold=True, specs=[{"cpus": 1, "memory": "64M"}], elastic=size)
     ended = held()
     user.ok("cancel", ended, "--yes")
     for words in (("add", "kept"), ("add", "gone"), ("add-qos", "kept"), ("add-qos", "gone")):
