@@ -33,6 +33,9 @@ class LogFinder:
         self._error = ""
         self._doing = ""
         """What is under way, with its progress; empty: nothing."""
+        self._is_first_sought = False
+        self._steps_ahead: list[int] = []
+        """Steps that the user took before the first match was found."""
 
     def search(self, text: str) -> None:
         """Highlight the text everywhere, and go to the first match from the first visible line on."""
@@ -42,15 +45,16 @@ class LogFinder:
         self._query = Query(text.removeprefix(PATTERN_SIGN) if is_pattern else text, is_pattern)
         if self._query.text:
             self._view.query_text = self._query
-            top = self._view.top
-            self._start(lambda source: self._go(source, top, 1))
+            self._is_first_sought = True
+            self._start(self._first)
         self._changed()
 
     def find(self, step: int) -> None:
-        """Go to the next (1) or previous (-1) match, around the end."""
-        if self._query.text:
-            here = self._view.match[0] if self._view.match is not None else self._view.top
-            self._start(lambda source: self._go(source, here + 1 if step > 0 else here, step))
+        """Go to the next (1) or previous (-1) match, around the end; once there is a first one."""
+        if self._is_first_sought:
+            self._steps_ahead.append(step)
+        elif self._query.text:
+            self._start(lambda source: self._step(source, step))
 
     def stop(self) -> None:
         """End the search, also one that is under way."""
@@ -59,6 +63,8 @@ class LogFinder:
         self._view.query_text = self._view.match = None
         self._place = self._total = None
         self._error = self._doing = ""
+        self._is_first_sought = False
+        self._steps_ahead.clear()
         self._view.refresh()
 
     @property
@@ -78,6 +84,7 @@ class LogFinder:
 
     def _start(self, what: Callable[[LogSource], Coroutine[None, None, None]]) -> None:
         if (source := self._view.source) is None:
+            self._is_first_sought = False
             return
 
         async def run() -> None:
@@ -85,8 +92,10 @@ class LogFinder:
             try:
                 await source.opened.wait()
                 await what(source)
+                await self._count(source)
             except CockpitError as error:
                 self._error = str(error)
+                self._is_first_sought = False
             finally:
                 self._doing = ""
             self._changed()
@@ -94,8 +103,19 @@ class LogFinder:
         # Exclusive: a search under way, or the count of its matches, ends when another one begins.
         self._view.run_worker(run(), name="find in log", group="find", exclusive=True)
 
+    async def _first(self, source: LogSource) -> None:
+        """Go to the first match from the first visible line on, then as many steps as the user took meanwhile."""
+        await self._go(source, self._view.top, 1)
+        while self._steps_ahead and self._view.match is not None:
+            await self._step(source, self._steps_ahead.pop(0))
+        self._is_first_sought = False
+
+    async def _step(self, source: LogSource, step: int) -> None:
+        here = self._view.match[0] if self._view.match is not None else self._view.top
+        await self._go(source, here + 1 if step > 0 else here, step)
+
     async def _go(self, source: LogSource, here: int, step: int) -> None:
-        """Go to the first match from `here` on, or to the last one before it, and count."""
+        """Go to the first match from `here` on, or to the last one before it."""
         size, before = source.blocks.size, self._view.match
         tell = self._teller("searching", size)
         tell(0)
@@ -112,6 +132,11 @@ class LogFinder:
             is_around = (found[0] > before[0]) != (step > 0) or self._total == 1
             edge = 1 if step > 0 else self._total
             self._place = edge if is_around else self._place + step
+
+    async def _count(self, source: LogSource) -> None:
+        """Count the matches, and those before the present one, unless they are known."""
+        found, size = self._view.match, source.blocks.size
+        if found is None or self._place is not None:
             return
         tell = self._teller("found; counting", size)
         place = await source.count(self._query, 0, found[0], tell) + 1

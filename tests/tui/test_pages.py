@@ -84,6 +84,21 @@ async def test_a_text_is_searched_in_a_log_and_the_keys_go_to_it() -> None:
         await cockpit.press("Esc").misses(" before").sees("stdout", "? help").press("Esc").stands_on("chatty")
 
 
+@pytest.mark.req("UI-14")
+async def test_steps_before_the_first_match_is_found_are_taken_behind_it() -> None:
+    async with a_lab(job("chatty", "sleep 30000")) as lab:
+        shows(lab, {(0, LogStream.STDOUT): b"".join(b"Fault %d\n" % number for number in range(4))})
+        cockpit = lab.cockpit
+        await cockpit.press("l").sees("Fault 3").press("g", "/").type("fault").press("Enter").sees("1 of 4")
+        page = cockpit.app.selection.job_page
+        assert page is not None
+        page._search("fault")
+        # Nothing runs between these: the first match is not found yet.
+        for step in (1, 1, -1, 1):
+            page.find(step)
+        await cockpit.sees("3 of 4")
+
+
 @pytest.mark.req("UI-03")
 async def test_the_keys_go_to_every_match_of_a_search_also_in_neighbouring_lines() -> None:
     async with a_lab(job("chatty", "sleep 30000")) as lab:
