@@ -113,6 +113,9 @@ class JobList:
         self._counts: Counter[str] = Counter()
         self._saved = saved
         self._memory = SearchMemory(JOBS)
+        self._landed: list[JobRow] | None = None
+        """All rows in the order without a sort column; None until it is needed. A filter keeps it, so that typing one
+        does not order a hundred thousand rows at each letter (25 ms)."""
         self._text = ""
         self._filter = compile_filter("", JOBS)
         self._order: list[JobId] = []
@@ -194,7 +197,7 @@ class JobList:
         # A longer word can only match rows that the shorter one matched, so the others need no second look.
         narrower = longer and text.startswith(self._text)
         self._text = text
-        self._arrange([self._rows[job] for job in self._order] if narrower else self._rows.values())
+        self._arrange([self._rows[job] for job in self._order] if narrower else None)
 
     def prepare_search(self) -> Iterator[None]:
         """Cache the search texts of all rows, in pieces of a few milliseconds, so that the first search does
@@ -217,11 +220,12 @@ class JobList:
         """Evaluate filter and order as of now, and return whether the shown rows or their order differ: times change
         without a delta."""
         before = self._order
-        self._arrange(self._rows.values())
+        self._arrange()
         return self._order != before
 
     def _take(self, before: Iterable[JobRow], now: Mapping[JobId, JobRow]) -> None:
         """Replace the rows in `before` by those in `now`, and update the counts and the search cache."""
+        self._landed = None
         for row in before:
             self._counts[row.state] -= 1
             self._memory.forget(row.id)
@@ -239,23 +243,33 @@ class JobList:
             self._age = lambda row: seniority(row.id)
             self._arrange([self._rows[job] for job in self._order])
 
-    def _arrange(self, rows: Iterable[JobRow]) -> None:
-        """Filter and sort these rows as of now; the result is the shown order."""
+    def _arrange(self, rows: Iterable[JobRow] | None = None) -> None:
+        """Filter and sort these rows as of now (None: all); the result is the shown order."""
         context = self._context()
         # Deltas must compute keys as of this moment, too: with the times of a later one, bisection would not find
         # rows.
         self._order_context = lambda: context
-        passing = self._passing(rows)
-        ages = list(map(self._age, passing))
-        # Rows nearly always come in order of submission, which is cheap to find out by numbers alone.
-        if ages != sorted(ages):
-            passing.sort(key=self._age)
-        if (column := self._sorting()) is None:
-            self._order = landing_order(passing, context.user)
-        else:
+        if (column := self._sorting()) is not None:
+            passing = self._by_age(self._passing(self._rows.values() if rows is None else rows))
             values = comparables(column, column.facts(passing, context))
             self._order = arranged(list(map(_id, passing)), values, descending=self.descending)
+        elif rows is None:
+            self._order = list(map(_id, self._passing(self._all_landed(context.user))))
+        else:
+            self._order = landing_order(self._by_age(self._passing(rows)), context.user)
         self._ordered = self._places = None
+
+    def _by_age(self, rows: list[JobRow]) -> list[JobRow]:
+        """Return the rows in order of submission."""
+        ages = list(map(self._age, rows))
+        # They nearly always are, which is cheap to find out by numbers alone.
+        return rows if ages == sorted(ages) else sorted(rows, key=self._age)
+
+    def _all_landed(self, user: str) -> list[JobRow]:
+        if self._landed is None:
+            order = landing_order(self._by_age(list(self._rows.values())), user)
+            self._landed = list(map(self._rows.__getitem__, order))
+        return self._landed
 
     def _passing(self, rows: Iterable[JobRow]) -> list[JobRow]:
         context = self._context()
