@@ -90,7 +90,7 @@ def test_a_user_who_is_added_to_a_project_is_in_it_on_a_connection_that_is_open_
     ):
 
         def is_in_it() -> bool:
-            """Members, and no other users, see a project that is shared with nobody."""
+            """Members, and no other users, see a project that has no other users."""
             return b"vision" in bytes(member.ask("catalogue").ok)
 
         def change(before: dict[str, object] | None, after: dict[str, object] | None) -> None:

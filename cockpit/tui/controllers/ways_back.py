@@ -42,7 +42,7 @@ async def of_cancel(app: Cockpit, rows: Sequence[JobRow]) -> WayBack | str:
     Their specs are fetched now: some clusters forget a job that is stopped.
     """
     user = app.state.context().user
-    # Submitted by somebody else they would run with that user's rights, files and account.
+    # Submitted by another user they would run with that user's rights, files and account.
     others = [row for row in rows if row.user != user]
     if others:
         return f"Only {safe(others[0].user)} can submit {named(others[:1])} again: as yours it would be another job."
@@ -137,11 +137,11 @@ def of_priority(
 
     async def restore() -> str:
         for row in rows:
-            former = _former_priority(before[row.id], wanted)
             # A word is the name of a QOS there, and the former QOS may have any name.
             if is_slurm and isinstance(wanted, PriorityWord):
                 await app.backend.direct(UpdateJob(row.id, {"QOS": row.qos}, task_of(row)))
             else:
+                former = _former_priority(before[row.id], wanted)
                 await app.backend.set_priority(row.id, former, task=task_of(row))
         return f"priority of {named(rows)} as it was"
 

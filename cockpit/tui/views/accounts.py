@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cockpit.present.account_panel import first_account_lines, place_answer
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span
+from cockpit.present.spans import Line
 from cockpit.present.tables.accounting import HOURS, spending_answer
 from cockpit.present.tables.accounts import ACCOUNTS as ACCOUNT_TABLE
 from cockpit.present.tables.qos import QOS as QOS_TABLE
 from cockpit.present.tables.qos import by_priority
-from cockpit.tui.views.view import WIDE, FetchContext, View, ViewContext, connecting, plain_rows
+from cockpit.tui.views.view import FetchContext, View, ViewContext, connecting, plain_rows, tabs_note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from cockpit.model.accounts import Qos
     from cockpit.model.view import AccountRow
@@ -56,18 +56,6 @@ def _spending_panel(row: Held, context: ViewContext) -> Iterator[Line]:
         yield from spending_answer(row, rows.begins(), rows.by, context.keys, context.columns, cards=rows.cards)
 
 
-def _tabs_with(tab: str) -> Callable[[ViewContext], Iterator[Span]]:
-    """Return the note that names the tabs, with this one highlighted."""
-
-    def note(context: ViewContext) -> Iterator[Span]:
-        gap = "   " if context.columns >= WIDE else " "
-        for view in (ACCOUNTS, QOS, SPENDING):
-            yield Span(f"{gap}{view.tab}", STRONG if view.tab == tab else MUTED)
-        yield Span(f"{gap}{context.keys.get('next_tab', ':next-tab')}", ACCENT)
-
-    return note
-
-
 def _advice(context: ViewContext) -> Iterable[Line]:
     accounts = context.state.accounts
     # Not fetched yet is not empty: no advice to add the first account.
@@ -90,7 +78,7 @@ ACCOUNTS = View(
     opens="unfold",
     hint="user:me account:vision fair_share<0.5 running>0 limits~grptres",
     panel=_panel,
-    note=_tabs_with("tree"),
+    note=lambda context: tabs_note(TABS, "tree", context),
     advice=_advice,
     is_empty=lambda rows: rows.only_root,
 )
@@ -103,7 +91,7 @@ QOS = View(
     opens="modify",
     hint="name~high priority>=100 settings~maxwall",
     panel=_panel,
-    note=_tabs_with("QOS"),
+    note=lambda context: tabs_note(TABS, "QOS", context),
 )
 SPENDING = View(
     table=HOURS,
@@ -118,7 +106,7 @@ SPENDING = View(
     opens="held_jobs",
     hint="name~ai card_hours>100 share>=10 !name:others",
     panel=_spending_panel,
-    note=_tabs_with("hours"),
+    note=lambda context: tabs_note(TABS, "hours", context),
     chart=lambda state, columns, lines: state.spending_rows.chart(columns, lines),
 )
-TABS = (ACCOUNTS, QOS, SPENDING)
+TABS: Final[tuple[View, ...]] = (ACCOUNTS, QOS, SPENDING)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Final
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import MUTED, Line, Span, line
 from cockpit.present.tables.clusters import CLUSTERS as CLUSTER_TABLE
 from cockpit.present.tables.clusters import cluster_answer
 from cockpit.present.tables.fleet import FLEET as FLEET_TABLE
 from cockpit.present.tables.fleet import fleet_answer
 from cockpit.tui.rows.fleet import FleetAnswer
-from cockpit.tui.views.view import WIDE, FetchContext, View, ViewContext, connecting
+from cockpit.tui.views.view import FetchContext, View, ViewContext, connecting, tabs_note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable
 
     from cockpit.model.fleetrow import FleetPodRow
 
@@ -42,18 +42,6 @@ async def _fetch_fleet(context: FetchContext) -> None:
     context.take(FLEET.id, FleetAnswer(jobs, pods))
 
 
-def _tabs_with(tab: str) -> Callable[[ViewContext], Iterator[Span]]:
-    """Return the note that names the tabs, with this one highlighted."""
-
-    def note(context: ViewContext) -> Iterator[Span]:
-        gap = "   " if context.columns >= WIDE else " "
-        for view in TABS:
-            yield Span(f"{gap}{view.tab}", STRONG if view.tab == tab else MUTED)
-        yield Span(f"{gap}{context.keys.get('next_tab', ':next-tab')}", ACCENT)
-
-    return note
-
-
 def _no_fleet(context: ViewContext) -> Iterable[Line]:
     answer = context.state.fleet_rows.answer
     if answer is None:
@@ -74,7 +62,7 @@ CLUSTERS: Final = View(
     opens="open_cluster",
     hint="state:live queued<10 cards>8 name~lab",
     panel=lambda row, context: cluster_answer(row, context.state.context(), context.keys, context.columns),
-    note=_tabs_with("clusters"),
+    note=lambda context: tabs_note(TABS, "clusters", context),
 )
 FLEET: Final = View(
     table=FLEET_TABLE,
@@ -88,7 +76,7 @@ FLEET: Final = View(
     opens="unfold_fleet",
     hint="cluster:west state:running adoption:N name~bert",
     panel=lambda row, context: fleet_answer(row, context.state.context(), context.keys, context.columns),
-    note=_tabs_with("fleet"),
+    note=lambda context: tabs_note(TABS, "fleet", context),
     advice=_no_fleet,
 )
-TABS: Final = (CLUSTERS, FLEET)
+TABS: Final[tuple[View, ...]] = (CLUSTERS, FLEET)

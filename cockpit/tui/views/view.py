@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, Line, Span, line
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.units import spoken
 from cockpit.tui.rows.lists import ListRows
 from cockpit.tui.widgets.table import Table, TableRows
@@ -165,6 +165,14 @@ class View:
 def plain_rows(table: TableView) -> Callable[[AppState], ViewRows]:
     """Return a `View.rows` for rows that are only stored, filtered and drawn as their table says."""
     return lambda state: ListRows(table, state.context, state.options.filters.of)
+
+
+def tabs_note(tabs: Iterable[View], tab: str, context: ViewContext) -> Iterator[Span]:
+    """Yield the note that names the tabs of a view, with the present one highlighted, and the key for the next one."""
+    gap = "   " if context.columns >= WIDE else " "
+    for view in tabs:
+        yield Span(f"{gap}{view.tab}", STRONG if view.tab == tab else MUTED)
+    yield Span(f"{gap}{context.keys.get('next_tab', ':next-tab')}", ACCENT)
 
 
 def connecting(state: AppState) -> Iterator[Line]:

@@ -138,7 +138,7 @@ class Measurement:
         expected = {}
         for situation, name in ends.items():
             state = admission_state(objects)
-            # Whoever waits now has been looked at and set aside.
+            # Workloads that wait now have been looked at and set aside.
             state.settle(AFTERWARDS)
             state.end(uids[name])
             state.settle(AFTERWARDS)

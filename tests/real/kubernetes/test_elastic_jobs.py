@@ -218,7 +218,7 @@ async def test_the_secret_that_the_operator_made_first_is_the_jobs(
     secret = f"/api/v1/namespaces/{namespace}/secrets/train"
     assert operator.makes_secrets
     async with cockpit_of(elastic_cluster, ALICE, namespace) as backend:
-        # Whoever comes first, the job is made, and one of the two Secrets is there.
+        # Whether cockpit or the operator comes first, the job is made, and one of the two Secrets is there.
         (job,) = await backend.submit([TRAIN])
         await until(backend, "train", running(2))
         assert elastic_cluster.admin.get(secret)["metadata"]["ownerReferences"][0]["name"] == "train"
