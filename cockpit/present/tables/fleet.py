@@ -204,9 +204,9 @@ def fleet_answer(row: FleetLine, context: Context, keys: Mapping[str, str], colu
     left = line(Span(f"{safe(row.name)}  ", ACCENT), Span(where, STRONG))
     hints = ((keys.get("unfold_fleet", "Enter"), " unfold   "), (keys.get("own_object", "y"), " its own object"))
     yield spread(left, tuple(span for key, text in hints for span in (Span(key, ACCENT), Span(text, MUTED))), columns)
-    states = f"{safe(row.fleet_state) or 'not of the fleet'}, there {safe(row.state) or 'not known'}"
+    states = f"{safe(row.fleet_state) or 'not of the fleet'}, on the cluster {safe(row.state) or 'not known'}"
     adopted = "controlled by the fleet" if row.adopted else "not controlled by the fleet"
-    own = f", {safe(row.own)} there" if row.own else ""
+    own = f", its id there is {safe(row.own)}" if row.own else ""
     yield line(Span(f"{INDENT}state  ", MUTED), f"{states}; {adopted}{own}; {row.ready} of {row.replicas} ready")
     if why := why_lines(row, context):
         yield line(Span(f"{INDENT}why    ", MUTED), Span(why, "error" if row.silence else TEXT))
