@@ -36,7 +36,7 @@ def a_row(**fields: object) -> FleetJobRow:
 
 @pytest.fixture
 def desk() -> Desk:
-    somebody = Desk()
+    with_fleet = Desk()
     pod = FleetPodRow(
         job=JobId(7),
         name="pytorch-test-master-0",
@@ -61,9 +61,9 @@ def desk() -> Desk:
             raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, "The fleet has no member 'nowhere'."))
         return MemberObject(cluster=cluster, own=f"{job}", form="json", text='{\n  "kind": "\x1b[31mPyTorchJob"\n}')
 
-    somebody.backend.fleet = fleet
-    somebody.backend.own_object = own_object
-    return somebody
+    with_fleet.backend.fleet = fleet
+    with_fleet.backend.own_object = own_object
+    return with_fleet
 
 
 def test_one_table_over_all_clusters_with_both_states(desk: Desk) -> None:

@@ -103,14 +103,20 @@ def test_every_layer_and_its_tests_exist():
     assert [path for paths in LAYERS.values() for path in paths if not (CHECKOUT / path).exists()] == []
 
 
-def test_a_mutation_that_a_test_sees_is_killed_and_another_survives(tmp_path: Path):
+def a_project(tmp_path: Path, source: str, test: str) -> Path:
+    """A project whose package has one module, and one file of tests."""
     project = tmp_path / "project"
     (project / "cockpit").mkdir(parents=True)
-    source = "def larger(a, b):\n    note = 1\n    return a > b\n"
     (project / "cockpit/__init__.py").touch()
     (project / "cockpit/a.py").write_text(source)
-    (project / "test_a.py").write_text("from cockpit.a import larger\ndef test_it():\n    assert larger(2, 1)\n")
+    (project / "test_a.py").write_text(test)
     (project / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
+    return project
+
+
+def test_a_mutation_that_a_test_sees_is_killed_and_another_survives(tmp_path: Path):
+    source = "def larger(a, b):\n    note = 1\n    return a > b\n"
+    project = a_project(tmp_path, source, "from cockpit.a import larger\ndef test_it():\n    assert larger(2, 1)\n")
     laboratory = Laboratory(tmp_path / "copy", project)
     stages = [["test_a.py"]]
     by_operator: dict[str, Mutation] = {each.operator: each for each in mutations(source, "cockpit/a.py")}
@@ -122,13 +128,8 @@ def test_a_mutation_that_a_test_sees_is_killed_and_another_survives(tmp_path: Pa
 
 
 def test_a_mutation_after_which_the_tests_do_not_end_is_told_from_one_that_a_test_sees(tmp_path: Path):
-    project = tmp_path / "project"
-    (project / "cockpit").mkdir(parents=True)
     source = "def wait(a):\n    while a:\n        pass\n"
-    (project / "cockpit/__init__.py").touch()
-    (project / "cockpit/a.py").write_text(source)
-    (project / "test_a.py").write_text("from cockpit.a import wait\ndef test_it():\n    wait(0)\n")
-    (project / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
+    project = a_project(tmp_path, source, "from cockpit.a import wait\ndef test_it():\n    wait(0)\n")
     laboratory = Laboratory(tmp_path / "copy", project)
     (endless,) = mutations(source, "cockpit/a.py")
     assert not laboratory.survives(endless, [["test_a.py"]], 10)

@@ -42,6 +42,10 @@ class Cockpit:
     def type(self, text: str) -> Cockpit:
         return self._then(lambda: self.player.type(text))
 
+    def goes_to(self, job: int, name: str) -> Cockpit:
+        """Types the job's number, and waits for the cursor to be on it."""
+        return self.press(":").type(str(job)).press("Enter").stands_on(name)
+
     def paste(self, text: str) -> Cockpit:
         """As a terminal does."""
 

@@ -26,14 +26,7 @@ async def test_the_log_of_a_failed_job_opens_at_the_traceback_on_stderr_with_a_n
     async with the_lab() as lab:
         lines = b"".join(b"step %d\n" % number for number in range(200))
         shows(lab, {(0, LogStream.STDOUT): b"loading\n", (0, LogStream.STDERR): lines + TRACEBACK})
-        screen = (
-            await lab.cockpit.press(":")
-            .type("2")
-            .press("Enter")
-            .stands_on("broken")
-            .press("l")
-            .sees("stderr at its error", "Traceback")
-        )
+        screen = await lab.cockpit.goes_to(2, "broken").press("l").sees("stderr at its error", "Traceback")
         assert "step 199" in screen
         assert "layer59" not in screen
         await lab.cockpit.press("G").sees("RuntimeError: CUDA error").misses("Traceback")
@@ -46,29 +39,14 @@ async def test_a_short_error_stays_at_the_end_and_a_silent_stderr_leaves_stdout(
     async with the_lab() as lab:
         lines = b"".join(b"step %d\n" % number for number in range(200))
         shows(lab, {(0, LogStream.STDOUT): lines + b"ValueError: no such key\n"})
-        await (
-            lab.cockpit.press(":")
-            .type("2")
-            .press("Enter")
-            .stands_on("broken")
-            .press("l")
-            .sees("stdout at its error", "ValueError", "step 190")
-        )
+        await lab.cockpit.goes_to(2, "broken").press("l").sees("stdout at its error", "ValueError", "step 190")
 
 
 @pytest.mark.req("UI-14")
 async def test_a_running_job_opens_at_the_end_of_its_output() -> None:
     async with the_lab() as lab:
         shows(lab, {(0, LogStream.STDOUT): b"all is well\n", (0, LogStream.STDERR): b"a warning\n"})
-        await (
-            lab.cockpit.press(":")
-            .type("1")
-            .press("Enter")
-            .stands_on("train")
-            .press("l")
-            .sees("all is well", "stdout")
-            .misses("at its error")
-        )
+        await lab.cockpit.goes_to(1, "train").press("l").sees("all is well", "stdout").misses("at its error")
 
 
 @pytest.mark.req("UI-14", "UI-03")
@@ -87,7 +65,7 @@ async def test_the_log_of_the_failed_replica_opens_and_a_key_opens_the_others() 
 async def test_colours_are_drawn_and_no_other_sequence_is() -> None:
     async with the_lab() as lab:
         shows(lab, {(0, LogStream.STDOUT): b"\x1b[31mred\x1b[0m \x1b[2Jplain\n"})
-        await lab.cockpit.press(":").type("1").press("Enter").stands_on("train").press("l").sees("red \\x1b[2Jplain")
+        await lab.cockpit.goes_to(1, "train").press("l").sees("red \\x1b[2Jplain")
         view = lab.cockpit.app.screen.query_one(LogView)
         strip = view.render_line(0)
         colours = {segment.text: segment.style.color for segment in strip if segment.style is not None}
@@ -107,16 +85,7 @@ async def test_a_log_whose_tab_is_left_before_it_is_chosen_still_opens_at_its_er
             return await logs.read(request)
 
         lab.backend.logs = slow
-        await (
-            lab.cockpit.press(":")
-            .type("2")
-            .press("Enter")
-            .stands_on("broken")
-            .press("l")
-            .sees("stdout")
-            .press("[")
-            .misses("stdout")
-        )
+        await lab.cockpit.goes_to(2, "broken").press("l").sees("stdout").press("[").misses("stdout")
         answered.set()
         await lab.cockpit.press("]").sees("stderr at its error", "Traceback")
 
@@ -136,15 +105,7 @@ async def test_the_pager_gets_the_whole_log_with_colours_and_nothing_else_that_a
     async with the_lab() as lab:
         lines = b"".join(b"%015d\n" % number for number in range(200_000))
         shows(lab, {(0, LogStream.STDOUT): lines + b"\x1b[31mred\x1b[0m \x1b]0;title\x07\n"})
-        await (
-            lab.cockpit.press(":")
-            .type("1")
-            .press("Enter")
-            .stands_on("train")
-            .press("l")
-            .sees("000000000199999")
-            .press("v")
-        )
+        await lab.cockpit.goes_to(1, "train").press("l").sees("000000000199999").press("v")
         async with asyncio.timeout(60):
             while not await asyncio.to_thread(pager.exists):  # noqa: ASYNC110 - a file has no event
                 await asyncio.sleep(0.01)
@@ -157,10 +118,7 @@ async def test_a_pager_that_cannot_be_started_is_an_error_that_names_it(monkeypa
     async with the_lab() as lab:
         shows(lab, {(0, LogStream.STDOUT): b"all is well\n"})
         await (
-            lab.cockpit.press(":")
-            .type("1")
-            .press("Enter")
-            .stands_on("train")
+            lab.cockpit.goes_to(1, "train")
             .press("l")
             .sees("all is well")
             .press("v")
@@ -173,14 +131,7 @@ async def test_a_search_goes_through_the_whole_log_and_a_number_to_its_line() ->
     async with the_lab() as lab:
         lines = b"".join(b"%015d\n" % number for number in range(200_000))
         shows(lab, {(0, LogStream.STDOUT): lines, (0, LogStream.STDERR): b"a warning\n"})
-        await (
-            lab.cockpit.press(":")
-            .type("1")
-            .press("Enter")
-            .stands_on("train")
-            .press("l")
-            .sees("000000000199999", "of 200 000")
-        )
+        await lab.cockpit.goes_to(1, "train").press("l").sees("000000000199999", "of 200 000")
         await lab.cockpit.press("/").type("99999").press("Enter").sees("of 2", "Esc ends").press(">").sees("1 of 2")
         await lab.cockpit.sees("000000000099999").press("Escape").misses("Esc ends")
         await lab.cockpit.press("%").type("1234").press("Enter").sees("line 1 234 of 200 000", "000000000001233")
@@ -198,12 +149,5 @@ async def test_an_engine_that_cannot_search_still_shows_the_log_of_a_failed_job(
             raise CockpitError("There is no operation search_log.")
 
         lab.backend.search_log = unknown
-        await (
-            lab.cockpit.press(":")
-            .type("2")
-            .press("Enter")
-            .stands_on("broken")
-            .press("l")
-            .sees("RuntimeError: CUDA error")
-        )
+        await lab.cockpit.goes_to(2, "broken").press("l").sees("RuntimeError: CUDA error")
         await lab.cockpit.press("/").type("layer").press("Enter").sees("There is no operation search_log.")
