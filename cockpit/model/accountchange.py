@@ -15,7 +15,7 @@ PARENT = "parent"
 
 # omit_defaults, here and below: a change is sent, compared and shown by the few fields that it has.
 class LimitsChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Fields of `accounts.Limits`. Of amounts, only the resources that are named change."""
+    """Fields of `accounts.ResourceLimits`. Of amounts, only the resources that are named change."""
 
     max_wall_seconds: int | None = None
     max_tres_per_job: Tres = {}

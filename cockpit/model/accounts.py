@@ -26,7 +26,7 @@ def assoc_key(account: str, user: str = "", partition: str = "") -> AssocKey:
     return AssocKey(f"{account}/{user}/{partition}" if partition else f"{account}/{user}")
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of an association or QOS, by sacctmgr's names. None or an absent resource: no limit.
 
     On an account, `max_*` limit each of its users separately unless the user's association has its own, and `grp_*`
@@ -82,7 +82,7 @@ class Qos(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     priority: int = 0
-    limits: Limits = Limits()
+    limits: ResourceLimits = ResourceLimits()
     max_tres_per_user: Tres = {}
     max_tres_per_account: Tres = {}
     max_jobs_per_account: int | None = None
@@ -116,7 +116,7 @@ class Association(msgspec.Struct, frozen=True, kw_only=True):
     """The fair-share shares; None: sacctmgr's `parent`, which gives the user the account's own share."""
     priority: int | None = None
     """The priority factor; None: that of the account above, or 0 at the top."""
-    limits: Limits = Limits()
+    limits: ResourceLimits = ResourceLimits()
     qos: tuple[str, ...] = ()
     """The QOS that may be used; empty: those of the account above, or `normal` at the top."""
     default_qos: str = ""

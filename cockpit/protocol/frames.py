@@ -1,7 +1,7 @@
 """The frames and messages of the engine's socket. `docs/protocol.md` describes the protocol for other clients.
 
 A frame is a 4-byte big-endian length and that many bytes of msgpack. The engine speaks first (`Hello`); after that each
-`Request` is answered by one or more `Answer` frames with its id, the last of them marked so.
+`RequestFrame` is answered by one or more `Answer` frames with its id, the last of them marked so.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     state_folder: str
 
 
-class Request(msgspec.Struct, frozen=True, omit_defaults=True):
+class RequestFrame(msgspec.Struct, frozen=True, omit_defaults=True):
     """A client's request to carry out one operation."""
 
     id: int
@@ -75,7 +75,7 @@ def frame(message: msgspec.Struct) -> bytes:
     return HEADER.pack(len(body)) + body
 
 
-def request_frame(request: Request) -> bytes:
+def request_frame(request: RequestFrame) -> bytes:
     """Return a request as header and body. Raises `RequestRefused` if it is too large; nothing has been sent then."""
     try:
         return frame(request)

@@ -1,7 +1,7 @@
 """Serve one client of the engine's socket: read its frames, answer them, and limit what the client can cost.
 
 1. Send a `Hello`, then read frames until the client disconnects. Each frame's body must arrive in time.
-2. Decode each frame to a `Request`, in a task of its own. At most `in_flight` requests are answered at once.
+2. Decode each frame to a `RequestFrame`, in a task of its own. At most `in_flight` requests are answered at once.
 3. Check the user's right to the operation, decode its arguments, and run its function.
 4. Send the answer: one frame, a stream of frames, or a frame followed by file descriptors (an opened shell).
 
@@ -29,7 +29,7 @@ from cockpit.protocol.frames import (
     MINOR,
     Answer,
     Hello,
-    Request,
+    RequestFrame,
     body_length,
     frame,
     raw,
@@ -182,13 +182,13 @@ class Connection:
 
     async def _answer(self, body: bytes) -> None:
         try:
-            request = _decode(body, Request, "Not a request")
+            request = _decode(body, RequestFrame, "Not a request")
         except RequestRefused as error:
             await self._refuse(0, error.refusal)
         else:
             await self._answer_request(request)
 
-    async def _answer_request(self, request: Request) -> None:
+    async def _answer_request(self, request: RequestFrame) -> None:
         """Answer one request. Every error becomes an answer: a defect in one operation must not end the connection."""
         try:
             # Operations that wait are not limited to one: they may take hours, and their answers are small.
@@ -206,7 +206,7 @@ class Connection:
             report_defect(f"the operation {safe(request.op)}", error)
             await self._refuse(request.id, _defect(error))
 
-    async def _perform(self, request: Request) -> None:
+    async def _perform(self, request: RequestFrame) -> None:
         context = self._context(request)
         if request.op == SHELL:  # apart from the others: its answer carries file descriptors
             wanted = _decode(request.args, SHELL_ARGS, SHELL)
@@ -246,7 +246,7 @@ class Connection:
         answer: bytes = await function(self._engine, context, args)
         return answer
 
-    def _context(self, request: Request) -> RequestContext:
+    def _context(self, request: RequestFrame) -> RequestContext:
         """Return who sends the request and its id. Ids belong to a user: another user's equal id is another request."""
         actor = self._current_actor()
         if not request.request:

@@ -22,7 +22,7 @@ from cockpit.backends.local.start import connect
 from cockpit.errors import MayBeAccepted, RequestRefused, Unreachable
 from cockpit.model.refusal import RefusalKind
 from cockpit.model.requests import RequestIds
-from cockpit.protocol.frames import Request, frame, raw
+from cockpit.protocol.frames import RequestFrame, frame, raw
 from cockpit.protocol.messages import SubmitArgs
 from tests.builders import a_spec
 from tests.doubles.faulty_proxy import SOUND, Fault, FaultyProxy
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.req("TR-01"), pytest.mark.real]
 SPEC = a_spec("once", hold=True)
-WHOLE = len(frame(Request(1, "submit", raw(SubmitArgs((SPEC,))), "x" * 32)))
+WHOLE = len(frame(RequestFrame(1, "submit", raw(SubmitArgs((SPEC,))), "x" * 32)))
 """Bytes of the request."""
 PATIENCE = 20.0
 IMPATIENCE = 1.2

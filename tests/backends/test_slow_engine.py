@@ -20,14 +20,14 @@ from cockpit.errors import MayBeAccepted, Unreachable
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.view import Overview
-from cockpit.protocol.frames import HEADER, MAJOR, MINOR, Answer, Hello, Request, body_length, frame, raw
+from cockpit.protocol.frames import HEADER, MAJOR, MINOR, Answer, Hello, RequestFrame, body_length, frame, raw
 from cockpit.protocol.messages import NoArgs
 from cockpit.protocol.pages import AllLoaded, SubscribeArgs, page_of
 from tests.backends.conftest import HASTE
 from tests.doubles.samples import job_row
 
 GLANCE = Overview("lab", {}, 0, 1, 8, 0, 1024, 0, 0, 0)
-Answering = Callable[[Request], Awaitable[list[Answer] | None]]
+Answering = Callable[[RequestFrame], Awaitable[list[Answer] | None]]
 
 
 class Listener:
@@ -35,7 +35,7 @@ class Listener:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.asked: list[Request] = []
+        self.asked: list[RequestFrame] = []
         self.answering: Answering = answered
         self.state_folder = "/"
 
@@ -53,7 +53,7 @@ class Listener:
         try:
             while True:
                 body = await reader.readexactly(body_length(await reader.readexactly(HEADER.size)))
-                request = msgspec.msgpack.decode(body, type=Request)
+                request = msgspec.msgpack.decode(body, type=RequestFrame)
                 self.asked.append(request)
                 answers = await self.answering(request)
                 if answers is None:
@@ -65,11 +65,11 @@ class Listener:
         finally:
             writer.close()
 
-    def of(self, op: str) -> list[Request]:
+    def of(self, op: str) -> list[RequestFrame]:
         return [request for request in self.asked if request.op == op]
 
 
-async def answered(request: Request) -> list[Answer]:
+async def answered(request: RequestFrame) -> list[Answer]:
     return [Answer(request.id, raw(GLANCE) if request.op == "overview" else raw([]))]
 
 
@@ -93,7 +93,7 @@ async def live(listener: Listener) -> AsyncIterator[LiveBackend]:
 
 @pytest.mark.req("UI-41")
 async def test_a_request_beside_an_open_or_left_stream_gets_its_own_answer(listener: Listener) -> None:
-    async def answers_much(request: Request) -> list[Answer]:
+    async def answers_much(request: RequestFrame) -> list[Answer]:
         if request.op == "subscribe":
             return [Answer(request.id, raw(page_of([job_row(number)])), last=False) for number in range(1, 4)]
         return await answered(request)
@@ -112,7 +112,7 @@ async def test_a_request_beside_an_open_or_left_stream_gets_its_own_answer(liste
 
 @pytest.mark.req("TR-01")
 async def test_an_action_is_sent_with_one_id_until_it_is_answered(live: LiveBackend, listener: Listener) -> None:
-    async def breaks_three_times(request: Request) -> list[Answer] | None:
+    async def breaks_three_times(request: RequestFrame) -> list[Answer] | None:
         if request.op == "hold" and len(listener.of("hold")) < 4:
             return None
         return [Answer(request.id, raw(GLANCE if request.op == "overview" else None))]
@@ -129,7 +129,7 @@ async def test_an_action_is_sent_with_one_id_until_it_is_answered(live: LiveBack
 async def test_an_unanswered_action_may_have_been_accepted_and_keeps_its_id(listener: Listener) -> None:
     live = LiveBackend(listener, lambda: Millis(7), Random(1), msgspec.structs.replace(HASTE, act=0.3, attempt=0.05))
 
-    async def silent_on_holds(request: Request) -> list[Answer]:
+    async def silent_on_holds(request: RequestFrame) -> list[Answer]:
         return [] if request.op == "hold" else await answered(request)
 
     listener.answering = silent_on_holds
@@ -151,7 +151,7 @@ async def test_an_unanswered_action_may_have_been_accepted_and_keeps_its_id(list
 async def test_a_request_that_one_engine_may_have_is_not_sent_to_another(listener: Listener) -> None:
     live = LiveBackend(listener, lambda: Millis(7), Random(1), msgspec.structs.replace(HASTE, act=0.3, attempt=0.05))
 
-    async def gives_way(request: Request) -> list[Answer] | None:
+    async def gives_way(request: RequestFrame) -> list[Answer] | None:
         if request.op != "hold":
             return await answered(request)
         listener.state_folder = "/another"
@@ -168,7 +168,7 @@ async def test_a_request_that_one_engine_may_have_is_not_sent_to_another(listene
 async def test_a_temporary_refusal_does_not_answer_an_action_sent_before(live: LiveBackend, listener: Listener) -> None:
     full = Refusal(RefusalKind.UNAVAILABLE, "The disk is full. Nothing was accepted.")
 
-    async def full_the_second_time(request: Request) -> list[Answer] | None:
+    async def full_the_second_time(request: RequestFrame) -> list[Answer] | None:
         if request.op != "hold":
             return await answered(request)
         tries = len(listener.of("hold"))
@@ -179,12 +179,12 @@ async def test_a_temporary_refusal_does_not_answer_an_action_sent_before(live: L
     assert len(listener.of("hold")) == 3
 
 
-async def done(request: Request) -> list[Answer]:
+async def done(request: RequestFrame) -> list[Answer]:
     return [Answer(request.id, raw(GLANCE if request.op == "overview" else None))]
 
 
 async def test_a_read_request_is_repeated_until_answered(live: LiveBackend, listener: Listener) -> None:
-    async def breaks_three_times(request: Request) -> list[Answer] | None:
+    async def breaks_three_times(request: RequestFrame) -> list[Answer] | None:
         return None if request.op == "nodes" and len(listener.of("nodes")) < 4 else await answered(request)
 
     listener.answering = breaks_three_times
@@ -192,9 +192,9 @@ async def test_a_read_request_is_repeated_until_answered(live: LiveBackend, list
 
 
 async def test_answers_may_arrive_in_any_order(live: LiveBackend, listener: Listener) -> None:
-    kept: list[Request] = []
+    kept: list[RequestFrame] = []
 
-    async def the_other_way_round(request: Request) -> list[Answer]:
+    async def the_other_way_round(request: RequestFrame) -> list[Answer]:
         if request.op == "overview":
             return await answered(request)
         kept.append(request)
@@ -235,14 +235,14 @@ async def test_the_reason_of_a_failed_engine_start_is_reported_until_it_runs() -
     await live.close()
 
 
-async def silence(_: Request) -> list[Answer]:
+async def silence(_: RequestFrame) -> list[Answer]:
     return []
 
 
 async def test_unchanged_rows_are_not_sent_again(live: LiveBackend, listener: Listener) -> None:
     shown = [[job_row(1), job_row(2), job_row(3)], [job_row(1), job_row(3, name="other"), job_row(4)]]
 
-    async def subscribed(request: Request) -> list[Answer] | None:
+    async def subscribed(request: RequestFrame) -> list[Answer] | None:
         if request.op != "subscribe":
             return await answered(request)
         rows = shown[len(listener.of("subscribe")) - 1]
@@ -272,7 +272,7 @@ async def test_a_lost_connection_is_reported_and_restored(live: LiveBackend, lis
 
 
 def once_closed(listener: Listener) -> Answering:
-    async def closes(_: Request) -> None:
+    async def closes(_: RequestFrame) -> None:
         listener.answering = answered
 
     return closes
@@ -291,7 +291,7 @@ async def test_figures_are_sent_only_when_they_change(listener: Listener) -> Non
     seen = []
     glances = iter([GLANCE, GLANCE, GLANCE, msgspec.structs.replace(GLANCE, held=1)])
 
-    async def ever_more(request: Request) -> list[Answer]:
+    async def ever_more(request: RequestFrame) -> list[Answer]:
         return [Answer(request.id, raw(next(glances, GLANCE)))]
 
     listener.answering = ever_more

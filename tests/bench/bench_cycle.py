@@ -9,7 +9,7 @@ from time import perf_counter
 
 import pytest
 
-from cockpit.model.accounts import ROOT, Accounts, Association, AssocKey, Limits, Qos, Usage
+from cockpit.model.accounts import ROOT, Accounts, Association, AssocKey, Qos, ResourceLimits, Usage
 from cockpit.model.cluster import Cluster, Enforce, Partition, Priority, PriorityKind, Reservation, Weights
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.spec import Dependency, DependencyKind
@@ -44,27 +44,34 @@ def cluster() -> Cluster:
 def accounts(random: Random) -> Accounts:
     labs = [
         Association(
-            account=f"lab{lab}", parent=ROOT, limits=Limits(grp_tres={"gres/gpu": 20_000}, max_wall_seconds=200 * HOUR)
+            account=f"lab{lab}",
+            parent=ROOT,
+            limits=ResourceLimits(grp_tres={"gres/gpu": 20_000}, max_wall_seconds=200 * HOUR),
         )
         for lab in range(10)
     ]
     groups = [
         Association(
-            account=name, parent=name.split("-")[0], limits=Limits(grp_jobs=2000, max_jobs=random.choice([30, 100]))
+            account=name,
+            parent=name.split("-")[0],
+            limits=ResourceLimits(grp_jobs=2000, max_jobs=random.choice([30, 100])),
         )
         for name in ACCOUNTS
     ]
     users = [
         Association(
-            account=ACCOUNTS[number % len(ACCOUNTS)], user=user, qos=QOS, limits=Limits(grp_tres={"gres/gpu": 512})
+            account=ACCOUNTS[number % len(ACCOUNTS)],
+            user=user,
+            qos=QOS,
+            limits=ResourceLimits(grp_tres={"gres/gpu": 512}),
         )
         for number, user in enumerate(USERS)
     ]
     qos = [
         Qos(name="normal"),
-        Qos(name="high", priority=10, max_tres_per_user={"gres/gpu": 256}, limits=Limits(grp_jobs=1500)),
-        Qos(name="low", limits=Limits(max_jobs=20, grp_tres_minutes={"cpu": 1e9})),
-        Qos(name="by-night", limits=Limits(grp_tres={"gres/gpu": 8000})),
+        Qos(name="high", priority=10, max_tres_per_user={"gres/gpu": 256}, limits=ResourceLimits(grp_jobs=1500)),
+        Qos(name="low", limits=ResourceLimits(max_jobs=20, grp_tres_minutes={"cpu": 1e9})),
+        Qos(name="by-night", limits=ResourceLimits(grp_tres={"gres/gpu": 8000})),
     ]
     lines = [Association(account=ROOT), *labs, *groups, *users]
     return Accounts(associations={each.key: each for each in lines}, qos={each.name: each for each in qos})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cockpit.model.accounts import Association, Limits, Qos
+from cockpit.model.accounts import Association, Qos, ResourceLimits
 from cockpit.model.view import AccountRow, AccountsShown
 
 
@@ -13,8 +13,8 @@ def account_tree() -> AccountsShown:
     return AccountsShown(
         (
             row(Association(account="root"), 0),
-            row(Association(account="vision", parent="root", shares=60, limits=Limits(max_jobs=4)), 1),
+            row(Association(account="vision", parent="root", shares=60, limits=ResourceLimits(max_jobs=4)), 1),
             row(Association(account="vision", user="alice", shares=None, qos=("normal", "high")), 2),
         ),
-        (Qos(name="normal"), Qos(name="high", priority=100, limits=Limits(grp_jobs=3))),
+        (Qos(name="normal"), Qos(name="high", priority=100, limits=ResourceLimits(grp_jobs=3))),
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
 
-from cockpit.protocol.frames import HEADER, Answer, Request, body_length
+from cockpit.protocol.frames import HEADER, Answer, RequestFrame, body_length
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,7 +122,7 @@ def _pass_requests(client: socket.socket, engine: socket.socket, acts: set[int])
     """Pass on every request; note the numbers of those that change something."""
     with contextlib.suppress(OSError):
         while data := _frame(client):
-            request = msgspec.msgpack.decode(data[HEADER.size :], type=Request)
+            request = msgspec.msgpack.decode(data[HEADER.size :], type=RequestFrame)
             if request.request:
                 acts.add(request.id)
             engine.sendall(data)

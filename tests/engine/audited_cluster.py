@@ -19,7 +19,7 @@ from cockpit.engine.state import ClusterState
 from cockpit.engine.submission.submit import edit, submit
 from cockpit.engine.timers import latest_end
 from cockpit.model import events
-from cockpit.model.accounts import Accounts, Association, Limits, Qos
+from cockpit.model.accounts import Accounts, Association, Qos, ResourceLimits
 from cockpit.model.cluster import (
     Backfill,
     BackfillKind,
@@ -400,8 +400,8 @@ def _accounts(random: Random) -> Accounts:
     return Accounts(associations={each.key: each for each in lines}, qos={each.name: each for each in qos})
 
 
-def _limits(random: Random) -> Limits:
-    return Limits(
+def _limits(random: Random) -> ResourceLimits:
+    return ResourceLimits(
         max_wall_seconds=random.choice([None] * 6 + [1200]),
         max_tres_per_job=random.choice([{}] * 6 + [{"cpu": 6.0}, {"gres/gpu": 1.5}]),
         max_jobs=random.choice([None] * 4 + [1, 2]),

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from cockpit.engine.access import Actor
 from cockpit.engine.timelimits import set_time_limit
 from cockpit.model import events
-from cockpit.model.accounts import Association, Limits
+from cockpit.model.accounts import Association, ResourceLimits
 from cockpit.model.asking import WantedLimit
 from cockpit.model.attempt import EndCause
 from cockpit.model.cluster import Cluster, Enforce, Partition, Reservation
@@ -119,7 +119,7 @@ def test_the_partition_limit_applies_to_a_changed_time_limit_except_for_administ
 @pytest.mark.req("JT-35")
 def test_the_account_limit_applies_to_a_changed_time_limit(engine: EngineDriver) -> None:
     tree = (
-        Association(account="lab", parent="root", limits=Limits(max_wall_seconds=7200)),
+        Association(account="lab", parent="root", limits=ResourceLimits(max_wall_seconds=7200)),
         Association(account="lab", user="ann", default=True),
     )
     engine.tell(events.AccountsChanged(tree), events.ClusterConfigured(Cluster(enforce=(Enforce.LIMITS,))))

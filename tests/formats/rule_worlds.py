@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cockpit.formats.cluster.fields import ClusterFile
 from cockpit.formats.cluster.rule_fields import Accounting
-from cockpit.model.accounts import Association, Limits, Qos
+from cockpit.model.accounts import Association, Qos, ResourceLimits
 from cockpit.model.cluster import (
     Backfill,
     BackfillKind,
@@ -65,7 +65,7 @@ preemptions = st.sampled_from(
     ]
 )
 limits = st.builds(
-    Limits,
+    ResourceLimits,
     max_wall_seconds=maybe(seconds),
     max_tres_per_job=tres,
     max_tres_per_node=tres,

@@ -28,7 +28,7 @@ from cockpit.model.requests import RequestOutcome
 from cockpit.model.spec import Access, NodeSpec
 from cockpit.model.staging import Progress, StagedCopy
 from cockpit.protocol import messages
-from cockpit.protocol.frames import HEADER, Answer, Hello, Request, frame, raw
+from cockpit.protocol.frames import HEADER, Answer, Hello, RequestFrame, frame, raw
 from cockpit.protocol.pages import AllLoaded, JobsChange, page_of, pieces
 from tests.builders import ANN, HOUR, NOON, SECOND, a_node, a_spec
 from tests.forged import arguments_for
@@ -335,7 +335,7 @@ def frames() -> dict[str, bytes]:
         spoken[f"answer-{name}"] = Answer(7, raw(answer), last=name.partition("-")[0] not in STREAMED, fds=fds)
     for operation in {name.partition("-")[0] for name in ANSWERS}:
         arguments = raw(arguments_for(operation, 12))
-        spoken[f"request-{operation}"] = Request(7, operation, arguments, "9f86d081")
+        spoken[f"request-{operation}"] = RequestFrame(7, operation, arguments, "9f86d081")
     return {name: frame(message) for name, message in spoken.items()}
 
 

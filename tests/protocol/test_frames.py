@@ -41,7 +41,7 @@ from cockpit.protocol.frames import (
     MINOR,
     Answer,
     Hello,
-    Request,
+    RequestFrame,
     body_length,
     check_hello,
     frame,
@@ -106,7 +106,7 @@ def understood(name: str, encoded: bytes) -> Any:
     if kind == "hello":
         return msgspec.msgpack.decode(body, type=Hello)
     if kind == "request":
-        request = msgspec.msgpack.decode(body, type=Request)
+        request = msgspec.msgpack.decode(body, type=RequestFrame)
         return request.id, request.op, request.request, msgspec.msgpack.decode(request.args, type=ARGUMENTS[operation])
     answer = msgspec.msgpack.decode(body, type=Answer)
     value = msgspec.msgpack.decode(answer.ok, type=ANSWERS.get(operation, type(None)))
@@ -187,7 +187,7 @@ def test_another_minor_version_is_accepted_and_another_major_is_not() -> None:
 
 def test_a_message_too_long_for_a_frame_is_neither_sent_nor_accepted() -> None:
     with pytest.raises(ValueError, match="exceeds"):
-        frame(Request(1, "jobs", raw(b"\0" * (MAX_FRAME + 1))))
+        frame(RequestFrame(1, "jobs", raw(b"\0" * (MAX_FRAME + 1))))
     assert body_length((MAX_FRAME).to_bytes(4, "big")) == MAX_FRAME
     with pytest.raises(ValueError, match="exceeds"):
         body_length((MAX_FRAME + 1).to_bytes(4, "big"))
@@ -198,8 +198,8 @@ def test_a_request_too_large_for_a_frame_is_refused_with_its_size_and_the_way_ou
     with pytest.raises(
         RequestRefused, match=r"has 17 MiB, and one may have 16\. Nothing was sent\. Submit the jobs in"
     ):
-        request_frame(Request(1, "submit", raw(b"\0" * (17 << 20))))
-    assert request_frame(Request(1, "jobs")) == frame(Request(1, "jobs"))
+        request_frame(RequestFrame(1, "submit", raw(b"\0" * (17 << 20))))
+    assert request_frame(RequestFrame(1, "jobs")) == frame(RequestFrame(1, "jobs"))
 
 
 class OtherEngine:

@@ -17,7 +17,7 @@ from cockpit.model.jobrow import FIELDS, JobRow
 from cockpit.model.reasons import Held, NotEnoughFree, Resource
 from cockpit.model.view import Priorities, PriorityRow
 from cockpit.protocol import messages
-from cockpit.protocol.frames import MAX_FRAME, Answer, Request
+from cockpit.protocol.frames import MAX_FRAME, Answer, RequestFrame
 from cockpit.protocol.messages import (
     AccountingArgs,
     CancelArgs,
@@ -149,7 +149,7 @@ def test_unset_arguments_are_not_sent(arguments: msgspec.Struct, sent: dict[str,
 
 
 def test_a_request_and_an_answer_without_more_are_their_numbers_and_the_operation() -> None:
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(Request(7, "jobs"))) == {"id": 7, "op": "jobs"}
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(RequestFrame(7, "jobs"))) == {"id": 7, "op": "jobs"}
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(Answer(7))) == {"id": 7}
 
 

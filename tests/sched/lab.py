@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from cockpit.model.accounts import NORMAL, ROOT, Accounts, Association, Limits, Qos, assoc_key
+from cockpit.model.accounts import NORMAL, ROOT, Accounts, Association, Qos, ResourceLimits, assoc_key
 from cockpit.model.cluster import Cluster, Enforce, Partition
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import LimitReached
@@ -16,10 +16,10 @@ NODE = node("n1", cards(8, "A100"), cpus=64, memory_mib=65536)
 def tree(*, user=None, nlp=None, lab=None, root=None, normal=None, **qos) -> Accounts:
     """Limits by whose they are; `normal` and others: fields of QOS."""
     lines = [
-        Association(account=ROOT, limits=Limits(**(root or {}))),
-        Association(account="lab", parent=ROOT, limits=Limits(**(lab or {}))),
-        Association(account="nlp", parent="lab", limits=Limits(**(nlp or {}))),
-        Association(account="nlp", user="ann", limits=Limits(**(user or {}))),
+        Association(account=ROOT, limits=ResourceLimits(**(root or {}))),
+        Association(account="lab", parent=ROOT, limits=ResourceLimits(**(lab or {}))),
+        Association(account="nlp", parent="lab", limits=ResourceLimits(**(nlp or {}))),
+        Association(account="nlp", user="ann", limits=ResourceLimits(**(user or {}))),
         Association(account="nlp", user="bob"),
         Association(account="other", parent=ROOT),
         Association(account="other", user="ann"),

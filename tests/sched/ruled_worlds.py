@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from random import Random
 
-from cockpit.model.accounts import Accounts, Association, Limits, Qos, Usage
+from cockpit.model.accounts import Accounts, Association, Qos, ResourceLimits, Usage
 from cockpit.model.cluster import (
     Backfill,
     BackfillKind,
@@ -220,8 +220,8 @@ def some_accounts(random: Random) -> Accounts:
     return Accounts(associations={each.key: each for each in lines}, qos={each.name: each for each in qos})
 
 
-def some_limits(random: Random) -> Limits:
-    return Limits(
+def some_limits(random: Random) -> ResourceLimits:
+    return ResourceLimits(
         max_wall_seconds=random.choice([None] * 4 + [8]),
         max_tres_per_job=random.choice([{}] * 4 + [{"cpu": 3.0}, {"gres/gpu": 1.5}]),
         max_jobs=random.choice([None] * 4 + [1, 2]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.model.accounts import Accounts, Association, Limits, Qos
+from cockpit.model.accounts import Accounts, Association, Qos, ResourceLimits
 from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce, Partition
 from cockpit.model.ids import NodeName
 from cockpit.model.reasons import LimitReached, NotEnoughFree, PartitionRefuses
@@ -102,7 +102,7 @@ def test_a_job_with_one_partition_of_a_high_tier_is_before_jobs_with_none() -> N
 def test_a_reservation_names_the_jobs_own_alternative_though_a_limit_closed_another(kind: BackfillKind) -> None:
     line = (
         Association(account="root"),
-        Association(account="lab", parent="root", limits=Limits(grp_tres={"cpu": 4.0})),
+        Association(account="lab", parent="root", limits=ResourceLimits(grp_tres={"cpu": 4.0})),
         Association(account="lab", user="ann"),
     )
     rules = {"cluster": Cluster(enforce=(Enforce.LIMITS,))}
@@ -119,7 +119,7 @@ def test_a_job_that_a_limit_stops_after_all_blocks_no_job_from_its_nodes() -> No
     """A share of a sliced card takes more than it asked for, which its owner may not have."""
     line = (
         Association(account="root"),
-        Association(account="lab", parent="root", limits=Limits(grp_tres={"gres/gpu": 0.4})),
+        Association(account="lab", parent="root", limits=ResourceLimits(grp_tres={"gres/gpu": 0.4})),
         Association(account="lab", user="ann"),
         Association(account="root", user="ann"),
     )
@@ -150,7 +150,9 @@ def test_the_reason_is_that_of_the_partition_where_it_passes_first() -> None:
     """The limit passes when the job that uses it ends, which is later than the end of the job on n1."""
     limited = Partition(name="limited", nodes=(NodeName("n2"),), qos="few")
     cluster = Cluster(partitions=(limited, SMALL), enforce=(Enforce.LIMITS,))
-    qos = {each.name: each for each in (Qos(name="normal"), Qos(name="few", limits=Limits(grp_tres={"cpu": 1.0})))}
+    qos = {
+        each.name: each for each in (Qos(name="normal"), Qos(name="few", limits=ResourceLimits(grp_tres={"cpu": 1.0})))
+    }
     accounts = Accounts(
         associations={
             each.key: each for each in (Association(account="root"), Association(account="root", user="ann"))

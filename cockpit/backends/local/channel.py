@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from cockpit.errors import ProtocolMismatch, RequestRefused, Unreachable
-from cockpit.protocol.frames import HEADER, Answer, Hello, Request, body_length, check_hello, raw, request_frame
+from cockpit.protocol.frames import HEADER, Answer, Hello, RequestFrame, body_length, check_hello, raw, request_frame
 
 if TYPE_CHECKING:
     import socket
@@ -157,7 +157,7 @@ class Channel:
     def _send(self, op: str, args: msgspec.Struct, request: str, words: bytes = b"") -> int:
         """Send a request; return its number, which its answers carry."""
         self._last_id += 1
-        encoded = request_frame(Request(self._last_id, op, raw(args), request, words))
+        encoded = request_frame(RequestFrame(self._last_id, op, raw(args), request, words))
         try:
             self._socket.sendall(encoded)
         except OSError as error:

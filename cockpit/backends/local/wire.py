@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.errors import RequestRefused, Unreachable
-from cockpit.protocol.frames import HEADER, Answer, Request, body_length, raw, request_frame
+from cockpit.protocol.frames import HEADER, Answer, RequestFrame, body_length, raw, request_frame
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -79,7 +79,7 @@ class Wire:
             raise self._lost
         self._last_id += 1
         number = self._last_id
-        encoded = request_frame(Request(number, op, raw(args), request, words))
+        encoded = request_frame(RequestFrame(number, op, raw(args), request, words))
         question = self._open[number] = Question()
         try:
             self._writer.write(encoded)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import asdict, replace
 
 from cockpit.model.accountchange import CLEAR, PARENT, AssociationChange, LimitsChange, QosChange
-from cockpit.model.accounts import Association, Limits, Qos, QosFlag, qos_flag
+from cockpit.model.accounts import Association, Qos, QosFlag, ResourceLimits, qos_flag
 from cockpit.model.cluster import Tres
 from cockpit.model.rules.bounds import Bounds
 from cockpit.model.rules.text import LARGEST_AMOUNT, rule_name_error, tres_name_error
@@ -57,7 +57,7 @@ def changed_qos(before: Qos, change: QosChange) -> Qos:
     )
 
 
-def changed_limits(before: Limits, change: LimitsChange) -> Limits:
+def changed_limits(before: ResourceLimits, change: LimitsChange) -> ResourceLimits:
     # Both structures have the same fields, so that a new limit needs no line here.
     values = asdict(change)
     return replace(before, **{name: _limit(getattr(before, name), value) for name, value in values.items()})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.engine.views.redaction import shown_to
 from cockpit.engine.views.rows import HIDDEN
-from cockpit.model.accounts import Association, Limits, QosFlag
+from cockpit.model.accounts import Association, QosFlag, ResourceLimits
 from cockpit.model.cluster import Enforce
 from cockpit.model.ids import JobId
 from cockpit.model.job import Job
@@ -180,7 +180,7 @@ def _bounds_of_qos(state: ClusterState, request: SubmitRequest) -> Iterator[_Bou
 def _own_bound(ancestry: tuple[Association, ...], request: SubmitRequest) -> _Bound:
     """Return the limit on the user's own jobs in the account: the nearest `max_submit` from the association up."""
     nearest = next((each for each in ancestry if each.limits.max_submit is not None), ancestry[0])
-    limits: Limits = nearest.limits
+    limits: ResourceLimits = nearest.limits
     return _Bound(_who(nearest), "MaxSubmitJobs", limits.max_submit, frozenset({request.account}), request.user, None)
 
 

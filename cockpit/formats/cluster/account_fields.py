@@ -8,7 +8,7 @@ from cockpit.formats.measures import duration, whole
 from cockpit.formats.rulekinds import Factor, Shares, TresOf, Word, lowered, name, names, user
 from cockpit.formats.tables import Field, Table
 from cockpit.formats.trestext import NumberMeaning
-from cockpit.model.accounts import Association, Limits, Qos, QosFlag
+from cockpit.model.accounts import Association, Qos, QosFlag, ResourceLimits
 from cockpit.model.rules.bounds import Bounds
 
 LIMIT = Bounds(0, 2**31 - 1)
@@ -19,7 +19,7 @@ _AMOUNT = TresOf(NumberMeaning.AMOUNT)
 _COUNT = whole(LIMIT)
 
 LIMITS = Table(
-    Limits,
+    ResourceLimits,
     [
         Field("max_wall", duration(SECONDS), "MaxWall: the longest time limit of a job.", attribute="max_wall_seconds"),
         Field("max_tres", _AMOUNT, "MaxTRES: of one job.", attribute="max_tres_per_job"),

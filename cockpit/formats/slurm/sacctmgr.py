@@ -16,7 +16,7 @@ from cockpit.formats.kinds import Reading
 from cockpit.formats.slurm.spec_fields import SlurmTime, slurm_time
 from cockpit.formats.trestext import amounts_text, parse_tres, tres_text
 from cockpit.model.accountchange import CLEAR, PARENT, AssociationChange, LimitsChange, QosChange
-from cockpit.model.accounts import Association, Limits, Qos
+from cockpit.model.accounts import Association, Qos, ResourceLimits
 from cockpit.model.text import visible
 
 Read = Callable[[str], Any]
@@ -37,7 +37,7 @@ _LIMITS = {
     "GrpWall": ("grp_wall_seconds",),
     "GrpTRESMins": ("grp_tres_minutes",),
 }
-"""The limits by sacctmgr's name: the attribute of `Limits`, and other names."""
+"""The limits by sacctmgr's name: the attribute of `ResourceLimits`, and other names."""
 _OF_QOS = {
     "MaxTRESPerUser": ("max_tres_per_user", "maxtrespu"),
     "MaxTRESPerAccount": ("max_tres_per_account", "maxtrespa"),
@@ -76,7 +76,7 @@ def qos_change(words: Sequence[str]) -> QosChange:
     return QosChange(**own, limits=LimitsChange(**limits))
 
 
-def limit_words(limits: Limits) -> tuple[str, ...]:
+def limit_words(limits: ResourceLimits) -> tuple[str, ...]:
     """Return the limits that are set: `MaxJobs=4`."""
     given = ((name, getattr(limits, attribute)) for name, (attribute, *_) in _LIMITS.items())
     return tuple(f"{name}={_text(name, value)}" for name, value in given if value not in (None, {}))

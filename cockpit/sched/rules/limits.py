@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from cockpit.model.accounts import Accounts, Association, Limits, Qos, QosFlag
+from cockpit.model.accounts import Accounts, Association, Qos, QosFlag, ResourceLimits
 from cockpit.model.cluster import Tres
 from cockpit.sched.rules.tres import ONE, thousandths
 
@@ -135,7 +135,7 @@ def _per_job_limits(line: tuple[Association, ...], several: tuple[Held, ...]) ->
                 yield PerJobLimit(limit, holder, resource, allowed)
 
 
-def _each_job(limits: Limits) -> Iterator[tuple[str, str, int]]:
+def _each_job(limits: ResourceLimits) -> Iterator[tuple[str, str, int]]:
     if limits.max_wall_seconds is not None:
         yield "MaxWall", "", ONE * limits.max_wall_seconds
     yield from _limits_of("MaxTRESPerJob", limits.max_tres_per_job)
@@ -178,7 +178,7 @@ def _of_qos(qos: Qos, account: str, user: str) -> Iterator[tuple[str, str, int, 
         yield limit, resource, allowed, each_user
 
 
-def _of_group(limits: Limits) -> Iterator[tuple[str, str, int]]:
+def _of_group(limits: ResourceLimits) -> Iterator[tuple[str, str, int]]:
     if limits.grp_jobs is not None:
         yield "GrpJobs", JOBS, ONE * limits.grp_jobs
     yield from _limits_of("GrpTRES", limits.grp_tres)
@@ -203,13 +203,13 @@ def _budgets(line: tuple[Association, ...], several: tuple[Held, ...], *, free: 
                 yield Budget(limit, association_name(each), resource, allowed, (*_association_counter(each), resource))
 
 
-def _groups(line: tuple[Association, ...], several: tuple[Held, ...]) -> Iterator[tuple[Counter, Limits]]:
+def _groups(line: tuple[Association, ...], several: tuple[Held, ...]) -> Iterator[tuple[Counter, ResourceLimits]]:
     """Yield every QOS and account that may limit all jobs below it together."""
     yield from ((_group(qos), qos.limits) for _, qos in several)
     yield from ((_association_counter(each), each.limits) for each in line)
 
 
-def _of_usage(limits: Limits, *, free: bool) -> Iterator[tuple[str, str, float]]:
+def _of_usage(limits: ResourceLimits, *, free: bool) -> Iterator[tuple[str, str, float]]:
     if limits.grp_wall_seconds is not None:
         yield "GrpWall", WALL, limits.grp_wall_seconds
     if not free:

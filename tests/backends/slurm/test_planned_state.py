@@ -13,7 +13,7 @@ from cockpit.backends.slurm.mapping.jobs import Listed, LookedUpJob, find_job
 from cockpit.backends.slurm.mapping.records import records_of_key, with_header
 from cockpit.backends.slurm.mirroring import planning_mirror
 from cockpit.backends.slurm.why import _planned_id
-from cockpit.model.accounts import Accounts, Limits
+from cockpit.model.accounts import Accounts, ResourceLimits
 from cockpit.model.cluster import Cluster, Reservation, Weights
 from cockpit.model.ids import JobId, Millis, rest_id, task_id
 from cockpit.model.job import JobState
@@ -217,7 +217,7 @@ def test_the_limits_of_associations_are_those_of_sacctmgr() -> None:
     assert set(found) == {"root/", "nlp/", "nlp/ann/gpu", "new/"}
     nlp = found["nlp/"]
     assert (nlp.parent, nlp.shares, nlp.priority, nlp.qos, nlp.default_qos) == ("root", 3, 7, ("high", "low"), "high")
-    assert nlp.limits == Limits(
+    assert nlp.limits == ResourceLimits(
         max_wall_seconds=86_400,
         max_tres_per_job={"cpu": 4.0},
         max_jobs=5,

@@ -18,7 +18,7 @@ from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.engine.views.rows import job_row
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.formats.snapshotfile import read_snapshot, write_snapshot
-from cockpit.model.accounts import Limits, assoc_key
+from cockpit.model.accounts import ResourceLimits, assoc_key
 from cockpit.model.asking import WantedLimit
 from cockpit.model.directives import MoveToTop
 from cockpit.model.forecast import NoBound
@@ -245,7 +245,7 @@ async def test_a_limits_code_is_found_among_the_limits_of_sacctmgr() -> None:
     backend, _ = await open_recorded("22.05")
     everything = await backend._reading.everything(closely=True)
     job = (await backend.job(JobId(54))).job
-    tight = Limits(max_jobs=4, grp_tres={"cpu": 8.0}, max_tres_per_job={"node": 1.0})
+    tight = ResourceLimits(max_jobs=4, grp_tres={"cpu": 8.0}, max_tres_per_job={"node": 1.0})
     frank = replace(everything.accounts.associations[assoc_key(job.account, "frank")], limits=tight)
     accounts = replace(everything.accounts, associations={**everything.accounts.associations, frank.key: frank})
     seen = await backend._mirror.snapshot(everything._replace(accounts=accounts))

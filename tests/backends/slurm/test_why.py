@@ -14,7 +14,7 @@ from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.why import _CODE, _alone, _is, limit_of_code, unavailable_nodes
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
-from cockpit.model.accounts import Limits, assoc_key
+from cockpit.model.accounts import ResourceLimits, assoc_key
 from cockpit.model.cluster import Cluster, Partition
 from cockpit.model.forecast import Forecast
 from cockpit.model.ids import JobId, NodeName
@@ -96,8 +96,8 @@ async def test_of_several_limits_that_a_code_may_mean_the_fullest_is_shown() -> 
     job = (await backend.job(JobId(54))).job
     rules = lists.accounts.associations
     tight = {
-        "frank": Limits(grp_tres={"cpu": 1000.0}),
-        "": Limits(grp_tres={"cpu": 100.0}),
+        "frank": ResourceLimits(grp_tres={"cpu": 1000.0}),
+        "": ResourceLimits(grp_tres={"cpu": 100.0}),
     }
     changed = {
         key: replace(rules[key], limits=limits)
@@ -112,7 +112,7 @@ async def test_of_several_limits_that_a_code_may_mean_the_fullest_is_shown() -> 
     assert (found.holder, found.allowed) == (f"account {job.account}", 100)
     assert found.asked == job.spec.specs[0].cpus * job.spec.nodes
     assert limit_of_code(snapshot, job, "assoc grp cpu limit") is None
-    largest = Limits(max_tres_per_job={"cpu": 3.0})
+    largest = ResourceLimits(max_tres_per_job={"cpu": 3.0})
     own = {key: replace(rules[key], limits=largest) for key in [assoc_key(job.account, "frank")]}
     accounts = replace(lists.accounts, associations={**rules, **own})
     snapshot = await backend._mirror.snapshot(lists._replace(accounts=accounts))

@@ -14,7 +14,7 @@ from cockpit.engine.apply.events import apply
 from cockpit.engine.state import ClusterState
 from cockpit.engine.views.accounts import accounts_shown
 from cockpit.model import accountchange as change
-from cockpit.model.accounts import Accounts, Association, AssocKey, Limits, Usage, account_troubles, assoc_key
+from cockpit.model.accounts import Accounts, Association, AssocKey, ResourceLimits, Usage, account_troubles, assoc_key
 from cockpit.model.cluster import Cluster, Partition
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, UserName
@@ -77,7 +77,7 @@ def with_job(
 def test_accounts_and_users_are_added() -> None:
     associations = research().accounts.associations
     assert associations[assoc_key("research")] == Association(
-        account="research", parent="root", shares=60, limits=Limits(max_jobs=4), coordinators=("carol",)
+        account="research", parent="root", shares=60, limits=ResourceLimits(max_jobs=4), coordinators=("carol",)
     )
     assert associations[assoc_key("vision")].parent == "research"
     assert associations[assoc_key("vision", "ann")].default
@@ -96,7 +96,7 @@ def test_unnamed_fields_are_unchanged_and_minus_one_removes_a_limit() -> None:
         state=research(),
     )
     found = state.accounts.associations[assoc_key("research")]
-    assert found.limits == Limits(max_submit=9, grp_tres={"mem": 64.0})
+    assert found.limits == ResourceLimits(max_submit=9, grp_tres={"mem": 64.0})
     assert (found.shares, found.priority, found.coordinators) == (60, 5, ("carol",))
 
 

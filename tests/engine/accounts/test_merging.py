@@ -19,7 +19,7 @@ from cockpit.engine.accounts.limits import (
 )
 from cockpit.model import accountchange as change
 from cockpit.model.accountchange import AssociationChange, LimitsChange, QosChange
-from cockpit.model.accounts import Accounts, Association, Limits, Qos
+from cockpit.model.accounts import Accounts, Association, Qos, ResourceLimits
 from cockpit.model.refusal import RefusalKind
 from tests.builders import ANN as ANN_USER
 from tests.builders import BOB as BOB_USER
@@ -44,9 +44,11 @@ def test_names_are_added_removed_or_replaced(before: Any, wanted: Any, after: An
 
 
 def test_a_limit_stays_changes_or_goes() -> None:
-    before = Limits(max_jobs=3, grp_jobs=4, grp_tres={"cpu": 8.0, "mem": 5.0})
+    before = ResourceLimits(max_jobs=3, grp_jobs=4, grp_tres={"cpu": 8.0, "mem": 5.0})
     wanted = LimitsChange(max_jobs=-1, max_submit=7, grp_tres={"cpu": -1.0, "gres/gpu": 2.0})
-    assert changed_limits(before, wanted) == Limits(max_submit=7, grp_jobs=4, grp_tres={"mem": 5.0, "gres/gpu": 2.0})
+    assert changed_limits(before, wanted) == ResourceLimits(
+        max_submit=7, grp_jobs=4, grp_tres={"mem": 5.0, "gres/gpu": 2.0}
+    )
     assert changed_limits(before, LimitsChange()) == before
 
 

@@ -7,7 +7,7 @@ import pytest
 from cockpit.engine.access import Actor
 from cockpit.engine.submission.submit import edit, submit
 from cockpit.model import events
-from cockpit.model.accounts import Accounts, Association, Limits, Qos, QosFlag
+from cockpit.model.accounts import Accounts, Association, Qos, QosFlag, ResourceLimits
 from cockpit.model.cluster import Cluster, Enforce, Partition, PartitionState, Reservation
 from cockpit.model.ids import NodeName
 from cockpit.model.reasons import (
@@ -187,10 +187,10 @@ def test_the_qos_of_a_partition_bounds_submissions_there() -> None:
         Association(account="nlp", parent="root"),
         Association(account="nlp", user="ann"),
     )
-    few = Qos(name="few", limits=Limits(max_submit=1))
+    few = Qos(name="few", limits=ResourceLimits(max_submit=1))
     night = Partition(name="night", qos="few")
     rules = Cluster(enforce=(Enforce.LIMITS,), partitions=(GPU, night))
-    engine = an_engine(rules, *tree, qos=(Qos(name="normal", limits=Limits(max_submit=3)), few))
+    engine = an_engine(rules, *tree, qos=(Qos(name="normal", limits=ResourceLimits(max_submit=3)), few))
     engine.submit(a_spec("day"), a_spec("night", partitions=("night",)))
     found = reason(engine, a_spec("more", partitions=("night",)))
     expected = LimitReached("qos few of partition night", "MaxSubmitJobsPerUser", "", 1, 1, 1)
@@ -204,7 +204,7 @@ def test_the_qos_of_a_partition_bounds_submissions_there() -> None:
 def test_a_job_that_exceeds_a_limit_by_itself_waits_unless_its_qos_denies_it() -> None:
     tree = (
         Association(account="root"),
-        Association(account="nlp", parent="root", limits=Limits(grp_tres={"cpu": 2})),
+        Association(account="nlp", parent="root", limits=ResourceLimits(grp_tres={"cpu": 2})),
         Association(account="nlp", user="ann"),
     )
     broken = LimitReached("account nlp", "GrpTRES", "cpu", 2, 0, 3)
@@ -243,19 +243,19 @@ def test_a_partition_that_is_down_accepts_submissions() -> None:
 @pytest.mark.parametrize(
     ("associations", "qos", "limit", "holder"),
     [
-        ({"ann": Limits(max_submit=2)}, Qos(name="normal"), "MaxSubmitJobs", "user ann of account nlp"),
-        ({"nlp": Limits(max_submit=2)}, Qos(name="normal"), "MaxSubmitJobs", "account nlp"),
-        ({"root": Limits(grp_submit=2)}, Qos(name="normal"), "GrpSubmitJobs", "account root"),
-        ({}, Qos(name="normal", limits=Limits(max_submit=2)), "MaxSubmitJobsPerUser", "qos normal"),
-        ({}, Qos(name="normal", limits=Limits(grp_submit=2)), "GrpSubmitJobs", "qos normal"),
+        ({"ann": ResourceLimits(max_submit=2)}, Qos(name="normal"), "MaxSubmitJobs", "user ann of account nlp"),
+        ({"nlp": ResourceLimits(max_submit=2)}, Qos(name="normal"), "MaxSubmitJobs", "account nlp"),
+        ({"root": ResourceLimits(grp_submit=2)}, Qos(name="normal"), "GrpSubmitJobs", "account root"),
+        ({}, Qos(name="normal", limits=ResourceLimits(max_submit=2)), "MaxSubmitJobsPerUser", "qos normal"),
+        ({}, Qos(name="normal", limits=ResourceLimits(grp_submit=2)), "GrpSubmitJobs", "qos normal"),
         ({}, Qos(name="normal", max_submit_per_account=2), "MaxSubmitJobsPerAccount", "qos normal"),
     ],
 )
 def test_limits_on_submission_count_queued_and_running_jobs_and_the_request_itself(
-    associations: dict[str, Limits], qos: Qos, limit: str, holder: str
+    associations: dict[str, ResourceLimits], qos: Qos, limit: str, holder: str
 ) -> None:
-    def limits(name: str) -> Limits:
-        return associations.get(name, Limits())
+    def limits(name: str) -> ResourceLimits:
+        return associations.get(name, ResourceLimits())
 
     tree = (
         Association(account="root", limits=limits("root")),

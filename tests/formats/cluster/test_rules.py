@@ -10,7 +10,7 @@ from cockpit.formats.cluster.fields import ClusterFile
 from cockpit.formats.cluster.file import cluster_schema, read_cluster, read_cluster_file
 from cockpit.formats.cluster.text import cluster_text
 from cockpit.formats.tomltext import parse_toml
-from cockpit.model.accounts import ROOT, Association, Limits, Qos
+from cockpit.model.accounts import ROOT, Association, Qos, ResourceLimits
 from cockpit.model.cluster import (
     Backfill,
     BackfillKind,
@@ -159,7 +159,7 @@ def test_the_initial_accounts_of_a_file() -> None:
         name="high",
         priority=100,
         max_tres_per_user={"gres/gpu": 8.0},
-        limits=Limits(max_jobs=2, max_wall_seconds=3600, grp_tres={"cpu": 16.0, "mem": 65536.0}),
+        limits=ResourceLimits(max_jobs=2, max_wall_seconds=3600, grp_tres={"cpu": 16.0, "mem": 65536.0}),
     )
 
 

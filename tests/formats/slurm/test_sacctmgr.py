@@ -7,7 +7,7 @@ import pytest
 from cockpit.errors import SpecErrors
 from cockpit.formats.slurm.sacctmgr import association_change, limit_words, qos_change, qos_words
 from cockpit.model.accountchange import AssociationChange, LimitsChange, QosChange
-from cockpit.model.accounts import Limits, Qos
+from cockpit.model.accounts import Qos, ResourceLimits
 
 
 @pytest.mark.req("SC-16")
@@ -82,12 +82,12 @@ def test_a_setting_given_twice_is_refused() -> None:
 
 
 def test_limits_are_shown_by_the_same_names() -> None:
-    limits = Limits(max_wall_seconds=86_400, grp_tres={"cpu": 16.0, "mem": 65536.0}, max_jobs=0)
+    limits = ResourceLimits(max_wall_seconds=86_400, grp_tres={"cpu": 16.0, "mem": 65536.0}, max_jobs=0)
     assert limit_words(limits) == ("MaxWall=1-00:00:00", "MaxJobs=0", "GrpTRES=cpu=16,mem=64G")
     assert association_change(limit_words(limits)).limits == LimitsChange(
         max_wall_seconds=86_400, grp_tres={"cpu": 16.0, "mem": 65536.0}, max_jobs=0
     )
-    qos = Qos(name="high", priority=5, usage_factor=2.0, preempt=("a", "b"), limits=Limits(grp_jobs=3))
+    qos = Qos(name="high", priority=5, usage_factor=2.0, preempt=("a", "b"), limits=ResourceLimits(grp_jobs=3))
     assert qos_words(qos) == ("UsageFactor=2.0", "Preempt=a,b", "GrpJobs=3")
 
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.engine.prediction import outlook
-from cockpit.model.accounts import Limits
+from cockpit.model.accounts import ResourceLimits
 from cockpit.model.cluster import Cluster, Enforce, Partition, Reservation
 from cockpit.model.forecast import Change, Forecast, WhatIf
 from cockpit.model.ids import Millis, NodeName
@@ -82,7 +82,7 @@ def test_the_number_of_nodes_of_a_partition() -> None:
 )
 @pytest.mark.parametrize("holder", ["user", "nlp", "normal"])
 def test_the_amount_of_a_limit_of_user_account_and_qos(holder, limits, asked, bound) -> None:
-    of_holder = {"limits": Limits(**limits)} if holder == "normal" else limits
+    of_holder = {"limits": ResourceLimits(**limits)} if holder == "normal" else limits
     world = lab_world(tree(**{holder: of_holder}))
     job = submit(world, **asked)
     assert world.cycle().starts == ()

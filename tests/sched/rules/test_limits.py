@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.model.accounts import Limits, Usage
+from cockpit.model.accounts import ResourceLimits, Usage
 from cockpit.model.cluster import Enforce, Partition
 from cockpit.model.ids import Millis
 from cockpit.model.reasons import LimitReached, NoAlternative, NoAssociation, NotEnoughFree, QosRefused
@@ -67,7 +67,7 @@ def with_limits(kinds: dict):
 
 
 def _limits(fields: dict) -> dict:
-    return {**fields, "limits": Limits(**fields["limits"])} if "limits" in fields else fields
+    return {**fields, "limits": ResourceLimits(**fields["limits"])} if "limits" in fields else fields
 
 
 @pytest.mark.req("SC-03")
@@ -265,7 +265,7 @@ def test_under_a_qos_with_usage_factor_zero_no_minutes_are_used() -> None:
 )
 @pytest.mark.parametrize("flag", ["DenyOnLimit", "denyonlimit", ""])
 def test_under_deny_on_limit_the_limit_that_a_job_exceeds_by_itself_is_named(limits, job, broken, flag) -> None:
-    fields = {name: Limits(**value) if name == "limits" else value for name, value in limits.items()}
+    fields = {name: ResourceLimits(**value) if name == "limits" else value for name, value in limits.items()}
     accounts = tree(normal={**fields, "flags": (flag,) if flag else ()})
     here = world(accounts)
     rules = Rulebook(here.snapshot().cluster, accounts, 0)

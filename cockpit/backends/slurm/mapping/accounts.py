@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.records import Record
-from cockpit.model.accounts import Accounts, Association, AssocKey, Limits, Qos, Usage, assoc_key
+from cockpit.model.accounts import Accounts, Association, AssocKey, Qos, ResourceLimits, Usage, assoc_key
 
 QOS = ("sacctmgr", "-P", "--readonly", "list", "qos")
 QOS_NAMES = ("sacctmgr", "-n", "-P", "--readonly", "list", "qos", "format=name")
@@ -110,13 +110,13 @@ def _association(row: Record, parents: dict[AssocKey, str]) -> Association:
     )
 
 
-def _limits(row: Record) -> Limits:
+def _limits(row: Record) -> ResourceLimits:
     """Return the limits of a row of sacctmgr, of an association or a QOS."""
 
     def count(*names: str) -> int | None:
         return next((values.number(row[name]) for name in names if row.get(name)), None)
 
-    return Limits(
+    return ResourceLimits(
         max_wall_seconds=values.seconds(row.get("MaxWall", "")),
         max_tres_per_job=values.tres(row.get("MaxTRES", "")),
         max_tres_per_node=values.tres(row.get("MaxTRESPerNode", "")),
