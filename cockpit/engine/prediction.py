@@ -11,6 +11,7 @@ Step 3 may take seconds, so it reads the frozen snapshot of its predictor, never
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -41,14 +42,13 @@ if TYPE_CHECKING:
     from cockpit.engine.views.redaction import Shown
     from cockpit.model.events import EventBody
     from cockpit.model.fleetoutlook import MemberOutlook
-    from cockpit.model.forecast import BoundMove, MoveCause
+    from cockpit.model.forecast import MoveCause, StartMove
     from cockpit.model.ids import JobId, NodeName
     from cockpit.model.job import Job
     from cockpit.model.node import Node
     from cockpit.model.reasons import Reason
     from cockpit.model.spec import JobSpec
     from cockpit.sched.forecast.history import History
-    from cockpit.sched.forecast.moves import BoundHistory
     from cockpit.sched.forecast.predict import StartPredictor
     from cockpit.sched.forecast.whatif import Candidate
 
@@ -56,6 +56,8 @@ MOST_HOLDERS = 10
 """The most jobs that an answer names as holders of the resources that a job waits for."""
 Changed = tuple["Candidate", "Job"]
 """A change of a job's specification, and the job that it would lead to."""
+WithMoves = Callable[["JobId", Forecast], Forecast]
+"""A function that adds to a forecast how the job's start has moved."""
 
 
 def remember(history: History, body: EventBody, jobs: Mapping[JobId, Job]) -> None:
@@ -108,15 +110,16 @@ def changes(machine: Machine, job: Job, actor: Actor, predictor: StartPredictor)
 
 
 def outlook(
-    predictor: StartPredictor, job: Job, changed: Iterable[Changed], moves: tuple[BoundMove, ...] = ()
+    predictor: StartPredictor, job: Job, changed: Iterable[Changed], with_moves: WithMoves | None = None
 ) -> Outlook:
     """Return everything that can be predicted of one job of the predictor's snapshot.
 
-    `changed`: the changes of `changes`, each predicted too. `moves`: the last changes of its latest start.
+    `changed`: the changes of `changes`, each predicted too. `with_moves`: adds how its
+    start has moved; None for a job that is not submitted.
     An exception on the way becomes the outlook's `failure`, so that the answers for other jobs are not lost.
     """
     try:
-        return _outlook(predictor, job, changed, moves)
+        return _outlook(predictor, job, changed, with_moves)
     except Exception as error:  # noqa: BLE001 - a failed prediction of one job must not cost the others their answers
         # The first defect is the cause; later ones may only follow from it.
         predictor.faults.setdefault(job.id, error)
@@ -132,11 +135,13 @@ def outlook(
         )
 
 
-def _outlook(predictor: StartPredictor, job: Job, changed: Iterable[Changed], moves: tuple[BoundMove, ...]) -> Outlook:
+def _outlook(predictor: StartPredictor, job: Job, changed: Iterable[Changed], with_moves: WithMoves | None) -> Outlook:
     """Return the outlook, as `outlook` does, but raise what goes wrong."""
     # A job that starts now needs no what-if: nothing could be sooner.
     explanation = predictor.explanation(job.id)
-    forecast = replace(predictor.forecast(job.id), moves=moves)
+    forecast = predictor.forecast(job.id)
+    if with_moves is not None:
+        forecast = with_moves(job.id, forecast)
     # A generator: the what-ifs are predicted one by one, each until it is known to be later than the likely start.
     # Those that a reason names are predicted to the end, since the user is shown them in any case.
     tried = (
@@ -182,7 +187,7 @@ def shown_outlook(actor: Actor, outlook: Outlook, jobs: Mapping[JobId, Job]) -> 
     forecast = _shown_forecast(shown, outlook.forecast)
     held = tuple(job for job in outlook.holders if shown(job) != HIDDEN_JOB)[:MOST_HOLDERS]
     # What is gathered here has been redacted above: hidden jobs have the id 0, which no job of `jobs` has.
-    causes = [getattr(one, "job", None) for move in forecast.moves for one in move.causes]
+    causes = [getattr(one, "job", None) for move in (*forecast.moves, *forecast.likely_moves) for one in move.causes]
     named = [*(explanation.ahead if explanation is not None else ()), *(each.job for each in forecast.after), *held]
     named += [job for job in causes if job]
     seen = outlook.condition is not None and (own or shown(outlook.condition.job) != HIDDEN_JOB)
@@ -220,7 +225,7 @@ def _condition(jobs: Mapping[JobId, Job], explanation: Explanation | None) -> Co
 
 
 def expected(
-    actor: Actor, predictor: StartPredictor, jobs: Iterable[JobId], history: BoundHistory
+    actor: Actor, predictor: StartPredictor, jobs: Iterable[JobId], with_moves: WithMoves
 ) -> Iterator[ExpectedStart]:
     """Yield the predicted start, or the failure of the prediction, of each of these queued jobs that has either.
 
@@ -230,7 +235,7 @@ def expected(
     for job in jobs:
         forecast = predictor.start(job)
         if forecast.likely_at is not None:
-            complete = _shown_forecast(shown, replace(forecast, moves=history.of(job)))
+            complete = _shown_forecast(shown, with_moves(job, forecast))
             yield ExpectedStart(job, forecast.likely_at, complete)
         elif failure := predictor.failure(job):
             yield ExpectedStart(job, None, failure=failure)
@@ -241,10 +246,13 @@ def _shown_forecast(shown: Shown, forecast: Forecast) -> Forecast:
     return replace(
         forecast,
         after=tuple(replace(each, job=shown(each.job)) for each in forecast.after),
-        moves=tuple(
-            replace(each, causes=tuple(_shown_cause(shown, one) for one in each.causes)) for each in forecast.moves
-        ),
+        moves=_shown_moves(shown, forecast.moves),
+        likely_moves=_shown_moves(shown, forecast.likely_moves),
     )
+
+
+def _shown_moves(shown: Shown, moves: Iterable[StartMove]) -> tuple[StartMove, ...]:
+    return tuple(replace(each, causes=tuple(_shown_cause(shown, one) for one in each.causes)) for each in moves)
 
 
 def _shown_cause(shown: Shown, cause: MoveCause) -> MoveCause:

@@ -162,14 +162,14 @@ MoveCause = (
 )
 
 
-class BoundMove(msgspec.Struct, frozen=True):
-    """One change of a job's latest start."""
+class StartMove(msgspec.Struct, frozen=True):
+    """One change of a job's predicted start: of its latest one, or of the likely one."""
 
     at: Millis
     """When the engine noticed the move."""
     before: Millis
     after: Millis | None
-    """The new bound; None: there is no bound any more."""
+    """The new start; None: no latest start is promised any more."""
     causes: tuple[MoveCause, ...]
     """The causes of the move; there is at least one."""
 
@@ -180,7 +180,7 @@ class PromisedStart(msgspec.Struct, frozen=True):
     job: JobId
     latest_at: Millis | None
     """The latest start; None: the promise was withdrawn."""
-    moves: tuple[BoundMove, ...] = ()
+    moves: tuple[StartMove, ...] = ()
     """The last changes, oldest first."""
 
 
@@ -204,8 +204,10 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """The end of that range."""
     no_bound: NoBound | None = None
     """Why there is no `latest_at`. None: there is one, or nothing is known of the start."""
-    moves: tuple[BoundMove, ...] = ()
+    moves: tuple[StartMove, ...] = ()
     """The last changes of `latest_at`, oldest first."""
+    likely_moves: tuple[StartMove, ...] = ()
+    """The last changes of `likely_at` that are worth telling, oldest first; only of a job without `latest_at`."""
 
 
 class Change(StrEnum):

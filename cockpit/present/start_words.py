@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from cockpit.model.forecast import (
-    BoundMove,
     CameAhead,
     Edited,
     EndedEarly,
@@ -25,6 +24,7 @@ from cockpit.model.forecast import (
     Replanned,
     RulesChanged,
     SharesLimit,
+    StartMove,
 )
 from cockpit.model.ids import JobId, Millis
 from cockpit.present.columns import Context
@@ -81,9 +81,9 @@ def job_named(job: JobId) -> str:
 
 
 def bound_lines(forecast: Forecast, context: Context, named: Named = job_named) -> Iterator[Line]:
-    """Yield the line that says why the latest start has moved; no line where it has not."""
+    """Yield the line that says why the start has moved; no line where it has not."""
     if (move := last_move(forecast)) is not None:
-        yield line(Span(f"  {move_words(move, context)}: ", MUTED), *_causes(move, context, named))
+        yield line(Span(f"  {move_words(forecast, move, context)}: ", MUTED), *_causes(move, context, named))
 
 
 def no_bound_lines(forecast: Forecast) -> Iterator[Line]:
@@ -92,17 +92,27 @@ def no_bound_lines(forecast: Forecast) -> Iterator[Line]:
         yield line(Span("  no guaranteed latest start: ", MUTED), WHY_NO_BOUND[forecast.no_bound])
 
 
-def last_move(forecast: Forecast) -> BoundMove | None:
-    """Return the last change of the latest start that is visible on a clock with minutes; None: there is none."""
-    return next((each for each in reversed(forecast.moves) if _is_visible(each)), None)
+def last_move(forecast: Forecast) -> StartMove | None:
+    """Return the last change of the latest start, or else of the likely one, that is visible on a clock with minutes;
+    None: there is none."""
+    return last_visible(forecast.moves) or last_visible(forecast.likely_moves)
 
 
-def move_words(move: BoundMove, context: Context) -> str:
-    """Return the words for a change: `latest start moved from 15:40 to 16:05 at 14:02`."""
-    before, at = _rounded_up(move.before, context), clock(move.at, context.now, context.zone)
+def last_visible(moves: Sequence[StartMove]) -> StartMove | None:
+    """Return the last of these changes that is visible on a clock with minutes; None: there is none."""
+    return next((each for each in reversed(moves) if _is_visible(each)), None)
+
+
+def move_words(forecast: Forecast, move: StartMove, context: Context) -> str:
+    """Return the words for one of the forecast's changes: `latest start moved from 15:40 to 16:05 at 14:02`."""
+    at = clock(move.at, context.now, context.zone)
+    if move not in forecast.moves:
+        before, after = (move.before, move.after or move.before)
+        moved = " to ".join(clock(each, context.now, context.zone) for each in (before, after))
+        return f"likely start moved from {moved} at {at}"
     if move.after is None:
-        return f"latest start {before} no longer guaranteed since {at}"
-    return f"latest start moved from {before} to {_rounded_up(move.after, context)} at {at}"
+        return f"latest start {_rounded_up(move.before, context)} no longer guaranteed since {at}"
+    return f"latest start moved from {_rounded_up(move.before, context)} to {_rounded_up(move.after, context)} at {at}"
 
 
 def cause_words(cause: MoveCause, context: Context, named: Named = job_named) -> str:
@@ -110,11 +120,11 @@ def cause_words(cause: MoveCause, context: Context, named: Named = job_named) ->
     return _CAUSES[type(cause)](cause, context, named)
 
 
-def _causes(move: BoundMove, context: Context, named: Named) -> Line:
+def _causes(move: StartMove, context: Context, named: Named) -> Line:
     return line("; ".join(cause_words(each, context, named) for each in move.causes))
 
 
-def _is_visible(move: BoundMove) -> bool:
+def _is_visible(move: StartMove) -> bool:
     return move.after is None or _minute_after(move.before) != _minute_after(move.after)
 
 

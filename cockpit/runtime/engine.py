@@ -12,6 +12,7 @@ from cockpit.runtime.feed import JobFeed
 from cockpit.runtime.peers import Site
 from cockpit.runtime.requests import Requests
 from cockpit.runtime.troubles import Outages
+from cockpit.sched.forecast.likely_moves import LikelyHistory
 from cockpit.sched.forecast.moves import BoundHistory
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Engine:
         self.predictor: StartPredictor | None = None
         """The predictor of the last prediction; it serves again while nothing has changed."""
         self.bounds = BoundHistory()
+        self.likely_starts = LikelyHistory()
         """The promised latest start of each queued job, and how it has moved from one prediction to the next."""
         self.prediction_lock = asyncio.Lock()
         """Held by the request whose prediction is being made: one at a time."""

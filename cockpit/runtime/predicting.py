@@ -20,9 +20,17 @@ from msgspec.structs import replace
 
 from cockpit.engine import prediction as what_ifs
 from cockpit.engine.access import may_see
-from cockpit.engine.prediction import Changed, expected, first_of_each, hypothetical_jobs, outlook, shown_outlook
+from cockpit.engine.prediction import (
+    Changed,
+    WithMoves,
+    expected,
+    first_of_each,
+    hypothetical_jobs,
+    outlook,
+    shown_outlook,
+)
 from cockpit.errors import RequestRefused, StoreError
-from cockpit.model.forecast import ExpectedStart, Outlook
+from cockpit.model.forecast import ExpectedStart, Forecast, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.pass_runner import yield_to_event_loop
@@ -68,7 +76,7 @@ async def explain(engine: Engine, context: RequestContext, args: messages.JobArg
     # One prediction at a time: the next request then finds it ready instead of computing it a second time.
     async with engine.prediction_lock:
         predictor = await _current_predictor(engine)
-        (answer,) = await _outlooks(engine, context.actor, predictor, [job])
+        (answer,) = await _outlooks(engine, context.actor, predictor, [job], _with_moves(engine, predictor))
         await _promise(engine, [job.id])
     return answer
 
@@ -85,7 +93,8 @@ async def starts(engine: Engine, context: RequestContext, args: messages.StartsA
         return []
     async with engine.prediction_lock:
         predictor = await _current_predictor(engine)
-        answer = await _in_thread(engine, lambda: list(expected(context.actor, predictor, jobs, engine.bounds)))
+        with_moves = _with_moves(engine, predictor)
+        answer = await _in_thread(engine, lambda: list(expected(context.actor, predictor, jobs, with_moves)))
         engine.host.note_faults(predictor.faults)
         await _promise(engine, [start.job for start in answer])
         return answer
@@ -203,23 +212,37 @@ def _with_queued(snapshot: Snapshot, more: Sequence[Job]) -> Snapshot:
     return replace(snapshot, queue=(*snapshot.queue, *more), jobs={**snapshot.jobs, **{job.id: job for job in more}})
 
 
-async def _outlooks(engine: Engine, actor: Actor, predictor: StartPredictor, jobs: Sequence[Job]) -> list[Outlook]:
+async def _outlooks(
+    engine: Engine,
+    actor: Actor,
+    predictor: StartPredictor,
+    jobs: Sequence[Job],
+    with_moves: WithMoves | None = None,
+) -> list[Outlook]:
     """Return the explanation and forecast of each job; for a single job also what-ifs, which are expensive."""
     machine = engine.host.machine
 
     def without_changes() -> list[Outlook]:
         predictor.plan  # noqa: B018 - computed here in the thread, since `changes` below needs it in the event loop
-        return [outlook(predictor, job, (), engine.bounds.of(job.id)) for job in jobs]
+        return [outlook(predictor, job, (), with_moves) for job in jobs]
 
     outlooks = await _in_thread(engine, without_changes)
     # A job that would start now needs no advice on how to start sooner.
     if len(jobs) == 1 and not outlooks[0].forecast.now:
         changed: list[Changed] = what_ifs.changes(machine, jobs[0], actor, predictor)
-        outlooks = await _in_thread(
-            engine, lambda: [outlook(predictor, jobs[0], changed, engine.bounds.of(jobs[0].id))]
-        )
+        outlooks = await _in_thread(engine, lambda: [outlook(predictor, jobs[0], changed, with_moves)])
     engine.host.note_faults(predictor.faults)
     return [shown_outlook(actor, each, predictor.snapshot.jobs) for each in outlooks]
+
+
+def _with_moves(engine: Engine, predictor: StartPredictor) -> WithMoves:
+    """Return the function that adds to the predictor's forecasts how they have moved since users were shown others."""
+
+    def add(job: JobId, forecast: Forecast) -> Forecast:
+        likely_moves = engine.likely_starts.show(job, forecast, predictor.basis)
+        return replace(forecast, moves=engine.bounds.of(job), likely_moves=likely_moves)
+
+    return add
 
 
 async def _in_thread(engine: Engine, work: Callable[[], T]) -> T:

@@ -154,9 +154,13 @@ class Audit:
         anew = cluster.predictor(anew=True)
         # started jobs change which of two equal nodes is chosen for a reservation
         plan = cluster.repeated() if cluster.plan.starts else cluster.plan
-        rows = {each.job: each for each in expected(ADMIN, predictor, forecasts, self.history)}
+
+        def with_moves(job: JobId, forecast: Forecast) -> Forecast:
+            return replace(forecast, moves=self.history.of(job))
+
+        rows = {each.job: each for each in expected(ADMIN, predictor, forecasts, with_moves)}
         for job in cluster.queue:
-            panel = outlook(predictor, job, (), self.history.of(job.id))
+            panel = outlook(predictor, job, (), with_moves)
             row = rows[job.id].forecast if job.id in rows else Forecast()
             if replace(panel.forecast, after=(), moves=()) != replace(row, after=(), moves=()):
                 yield f"row of {job.id}: {row}, panel: {panel.forecast}"

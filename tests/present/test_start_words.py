@@ -6,9 +6,9 @@ from datetime import UTC
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.model.forecast import (
-    BoundMove,
     CameAhead,
     Edited,
     EndedEarly,
@@ -27,6 +27,7 @@ from cockpit.model.forecast import (
     Replanned,
     RulesChanged,
     SharesLimit,
+    StartMove,
 )
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.present.columns import Context
@@ -84,16 +85,27 @@ def test_a_bound_is_rounded_up_to_the_minute_that_it_holds_in() -> None:
 def test_the_last_change_that_a_clock_shows_is_reported() -> None:
     hour, two = Millis(NOW + HOUR), Millis(NOW + 2 * HOUR)
     moves = (
-        BoundMove(NOW, hour, two, (CameAhead(JOB),)),
-        BoundMove(NOW, Millis(two + 1), Millis(two + 2), (RanLonger(JOB),)),
+        StartMove(NOW, hour, two, (CameAhead(JOB),)),
+        StartMove(NOW, Millis(two + 1), Millis(two + 2), (RanLonger(JOB),)),
     )
     forecast = Forecast(likely_at=NOW, latest_at=two, moves=moves)
     assert last_move(forecast) is moves[0]
     (told,) = map(plain, bound_lines(forecast, CONTEXT))
     assert told == "  latest start moved from 13:00 to 14:00 at 12:00: job 12 came ahead of it"
-    lost = Forecast(moves=(BoundMove(NOW, hour, None, (NodeLost(NodeName("n1")),)),), no_bound=NoBound.NO_RESERVATION)
+    lost = Forecast(moves=(StartMove(NOW, hour, None, (NodeLost(NodeName("n1")),)),), no_bound=NoBound.NO_RESERVATION)
     (told,) = map(plain, bound_lines(lost, CONTEXT))
     assert told == "  latest start 13:00 no longer guaranteed since 12:00: node n1 went out of service"
     (told,) = map(plain, no_bound_lines(lost))
     assert told == "  no guaranteed latest start: the scheduler has reserved no start for it yet"
     assert list(bound_lines(Forecast(), CONTEXT)) == list(no_bound_lines(Forecast())) == []
+
+
+@pytest.mark.req("SC-12")
+def test_a_likely_start_that_moved_is_reported_where_no_latest_one_has() -> None:
+    moves = (StartMove(NOW, Millis(NOW + HOUR), Millis(NOW + 2 * HOUR), (CameAhead(JOB),)),)
+    forecast = Forecast(likely_at=Millis(NOW + 2 * HOUR), likely_moves=moves)
+    (told,) = map(plain, bound_lines(forecast, CONTEXT))
+    assert told == "  likely start moved from 13:00 to 14:00 at 12:00: job 12 came ahead of it"
+    withdrawn = StartMove(NOW, Millis(NOW + HOUR), None, (EngineRestarted(),))
+    (told,) = map(plain, bound_lines(replace(forecast, moves=(withdrawn,)), CONTEXT))
+    assert told.startswith("  latest start 13:00 no longer guaranteed"), "a withdrawn promise matters more"

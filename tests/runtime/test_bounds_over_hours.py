@@ -13,9 +13,8 @@ from cockpit.backends.demo.backend import open_demo
 from cockpit.backends.demo.fixture import read_fixture
 from cockpit.backends.demo.simulated_users import actor_of
 from cockpit.engine.prediction import expected
-from cockpit.model.forecast import BoundMove, CameAhead, Forecast, Replanned
+from cockpit.model.forecast import CameAhead, Forecast, Replanned, StartMove
 from cockpit.model.ids import JobId, Millis
-from cockpit.sched.forecast.moves import BoundHistory
 
 if TYPE_CHECKING:
     from cockpit.sched.forecast.predict import StartPredictor
@@ -72,10 +71,29 @@ async def test_causes_name_no_job_hidden_from_the_user() -> None:
     engine = demo.backend._engine
     foresight: StartPredictor | None = engine.predictor
     assert foresight is not None
-    history = BoundHistory()
-    move = BoundMove(Millis(0), Millis(1), Millis(2), (CameAhead(other.id), CameAhead(own.id), CameAhead(JobId(-1))))
-    history._moves = {own.id: (move,)}
+    move = StartMove(Millis(0), Millis(1), Millis(2), (CameAhead(other.id), CameAhead(own.id), CameAhead(JobId(-1))))
     stranger = replace(actor_of(read_fixture("campus"), "erin"), projects=frozenset())
-    (told,) = expected(stranger, foresight, [own.id], history)
-    assert told.forecast.moves[0].causes == (CameAhead(JobId(0)), CameAhead(own.id), CameAhead(JobId(0)))
+    moved = {"moves": (move,), "likely_moves": (move,)}
+    (told,) = expected(stranger, foresight, [own.id], lambda _, forecast: replace(forecast, **moved))
+    for (each,) in (told.forecast.moves, told.forecast.likely_moves):
+        assert each.causes == (CameAhead(JobId(0)), CameAhead(own.id), CameAhead(JobId(0)))
+    await demo.close()
+
+
+@pytest.mark.req("SC-12")
+async def test_likely_starts_that_moved_are_marked_with_their_cause_where_no_start_is_promised() -> None:
+    demo = await open_demo("campus", 1, going=False)
+    moved = 0
+    shown: dict[JobId, Forecast] = {}
+    for _ in range(20):
+        await demo.elapse(A_MINUTE)
+        queued = [row.id for row in await demo.backend.jobs() if row.queued]
+        for each in await demo.backend.starts(queued):
+            before, shown[each.job] = shown.get(each.job), each.forecast
+            if before is not None and each.forecast.likely_moves not in ((), before.likely_moves):
+                assert each.forecast.latest_at is None
+                assert each.forecast.likely_moves[-1].after == each.forecast.likely_at
+                assert each.forecast.likely_moves[-1].causes
+                moved += 1
+    assert moved
     await demo.close()

@@ -12,7 +12,7 @@ from cockpit.backends.inprocess import InProcessBackend
 from cockpit.engine.access import Actor
 from cockpit.engine.timelimits import set_time_limit
 from cockpit.model.asking import WantedLimit
-from cockpit.model.forecast import BoundMove, EngineRestarted, PromisedStart, RanLonger
+from cockpit.model.forecast import EngineRestarted, PromisedStart, RanLonger, StartMove
 from cockpit.model.ids import JobId, Millis
 from cockpit.runtime import predicting
 from cockpit.runtime.engine import Engine
@@ -70,7 +70,7 @@ class Promised:
         await self.world.idle()
 
     @property
-    def moves(self) -> tuple[BoundMove, ...]:
+    def moves(self) -> tuple[StartMove, ...]:
         return self.engine.bounds.of(self.waits)
 
     async def stored(self) -> list[PromisedStart]:
@@ -101,7 +101,7 @@ async def test_a_changed_bound_is_recorded_without_a_request(promised: Promised)
     later = Millis(bound + MORE * SECOND)
     until = Millis(NOON + (3600 + MORE) * SECOND)
     noticed = Millis(NOON + predicting.WATCH_MS)
-    assert promised.moves == (BoundMove(noticed, bound, later, (RanLonger(promised.runs, until),)),)
+    assert promised.moves == (StartMove(noticed, bound, later, (RanLonger(promised.runs, until),)),)
     await eventually(lambda: promised.writes() == 2)
     assert await promised.stored() == [PromisedStart(promised.waits, later, promised.moves)]
 
@@ -131,7 +131,7 @@ async def test_a_bound_that_changed_during_a_restart_is_reported_with_the_promis
     await eventually(lambda: promised.moves)
     assert bound is not None
     (move,) = promised.moves
-    assert move == BoundMove(Millis(NOON), bound, Millis(bound + MORE * SECOND), (EngineRestarted(),))
+    assert move == StartMove(Millis(NOON), bound, Millis(bound + MORE * SECOND), (EngineRestarted(),))
 
 
 @pytest.mark.req("SC-12")

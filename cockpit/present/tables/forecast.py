@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
-from cockpit.model.forecast import BoundMove, Forecast, MoveCause, NoBound, RanLonger
+from cockpit.model.forecast import Forecast, MoveCause, NoBound, RanLonger, StartMove
 from cockpit.model.ids import Millis
 from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
 from cockpit.present.moments import iso
-from cockpit.present.start_words import WHY_NO_BOUND, cause_words, last_move, move_words, spread_words
+from cockpit.present.start_words import WHY_NO_BOUND, cause_words, last_visible, move_words, spread_words
 from cockpit.present.tables.jobs import JOBS
 
 if TYPE_CHECKING:
@@ -77,17 +77,20 @@ def spread_columns(forecast_of: ForecastOf) -> tuple[Column, ...]:
             nullable=True,
             wide=True,
         ),
-        Column(
+        _moves_column(
             "moves",
             "MOVED",
             "The last changes of latest_at, oldest first, each with its causes",
-            ValueKind.RECORD,
-            derive=lambda row, context: [
-                _move_json(each, context) for each in (forecast_of(row, context) or Forecast()).moves
-            ],
-            words=lambda row, context: _moved_words(forecast_of(row, context), context),
-            schema=_MOVES,
+            forecast_of,
+            lambda forecast: forecast.moves,
             wide=True,
+        ),
+        _moves_column(
+            "likely_moves",
+            "LIKELY MOVED",
+            "The last changes of likely_at of a job without latest_at, out of the range of likely starts shown before",
+            forecast_of,
+            lambda forecast: forecast.likely_moves,
         ),
     )
 
@@ -124,6 +127,32 @@ def _moment(
     return Column(name, title, about, ValueKind.MOMENT, derive=derive, nullable=True, wide=wide)
 
 
+def _moves_column(
+    name: str,
+    title: str,
+    about: str,
+    forecast_of: ForecastOf,
+    moves_of: Callable[[Forecast], tuple[StartMove, ...]],
+    *,
+    wide: bool = False,
+) -> Column:
+    """Return a column with changes of a start; its words are the last one that a clock shows, with its causes."""
+
+    def moves(row: Any, context: Context) -> list[dict[str, Any]]:  # noqa: ANN401 - whatever the table has a row of
+        return [_move_json(each, context) for each in moves_of(forecast_of(row, context) or Forecast())]
+
+    def words(row: Any, context: Context) -> str:  # noqa: ANN401 - whatever the table has a row of
+        forecast = forecast_of(row, context)
+        move = last_visible(moves_of(forecast)) if forecast is not None else None
+        if forecast is None or move is None:
+            return NOTHING
+        causes = "; ".join(cause_words(each, context) for each in move.causes)
+        return f"{move_words(forecast, move, context)}: {causes}"
+
+    kind = ValueKind.RECORD
+    return Column(name, title, about, kind, derive=moves, words=words, schema=_MOVES, wide=wide, rare=not wide)
+
+
 def _forecast_field(forecast_of: ForecastOf, field: Callable[[Forecast], Any]) -> Callable[[Any, Context], Any]:
     def derive(row: Any, context: Context) -> Any:  # noqa: ANN401 - whatever the table has a row of
         forecast = forecast_of(row, context)
@@ -136,14 +165,7 @@ def _no_bound_words(forecast: Forecast | None) -> str:
     return NOTHING if forecast is None or forecast.no_bound is None else WHY_NO_BOUND[forecast.no_bound]
 
 
-def _moved_words(forecast: Forecast | None, context: Context) -> str:
-    move = last_move(forecast) if forecast is not None else None
-    if move is None:
-        return NOTHING
-    return f"{move_words(move, context)}: {'; '.join(cause_words(each, context) for each in move.causes)}"
-
-
-def _move_json(move: BoundMove, context: Context) -> dict[str, Any]:
+def _move_json(move: StartMove, context: Context) -> dict[str, Any]:
     return {
         "at": iso(move.at),
         "before": iso(move.before),

@@ -137,7 +137,7 @@ def coarse(seconds: int) -> str:
 
 def _start_cell(row: JobRow, context: Context) -> Line:
     """Return the cell with the time of the start; for a queued job the likely start, `~13:40`, with a `+` or `-` behind
-    it where its latest start has become later or earlier."""
+    it where that start has become later or earlier."""
     if row.started_at is not None:
         return line(Span(f"{brief_clock(row.started_at, context.now, context.zone)} ", MUTED))
     # The row of an array shows the start of the task whose values it shows.
@@ -149,7 +149,7 @@ def _start_cell(row: JobRow, context: Context) -> Line:
 
 
 def _move_mark(forecast: Forecast) -> Span:
-    """Return the sign for how the latest start has moved, which the panel explains; a blank where it has not."""
+    """Return the sign for how the start has moved, which the panel explains; a blank where it has not."""
     if (move := last_move(forecast)) is None:
         return Span(" ")
     later = move.after is None or move.after > move.before

@@ -1,4 +1,4 @@
-"""Finds why a job's promised latest start has moved, from the two states and plans."""
+"""Finds why a job's predicted start has moved, from the two states and plans."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from itertools import chain, islice
 import msgspec
 
 from cockpit.model.forecast import (
-    BoundMove,
     CameAhead,
     Edited,
     EndedEarly,
@@ -27,6 +26,7 @@ from cockpit.model.forecast import (
     Replanned,
     RulesChanged,
     SharesLimit,
+    StartMove,
 )
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
@@ -86,7 +86,7 @@ class BoundHistory:
         queued = {job.id for job in basis.snapshot.queue}
         self._moves = {job: moves for job, moves in self._moves.items() if job in queued}
         self._promised = {job: bound for job, bound in self._promised.items() if job in queued}
-        difference = _Difference(before, basis) if before is not None else None
+        difference = PlanDifference(before, basis) if before is not None else None
         starting = {start.job for start in basis.plan.starts}
         # after a restart there is no earlier plan to compare with: only the stored promises can have moved
         for job, bound in (before.bounds if before is not None else self._promised).items():
@@ -94,7 +94,7 @@ class BoundHistory:
             # a job that starts has no bound any more, which is no move
             if bound is not None and job in queued and job not in starting and after != bound:
                 why = difference.causes(job, later=_later(bound, after)) if difference else (EngineRestarted(),)
-                move = BoundMove(basis.snapshot.now, bound, after, why)
+                move = StartMove(basis.snapshot.now, bound, after, why)
                 self._moves[job] = (*self._moves.get(job, ()), move)[-MOST_MOVES:]
         for job in self._promised:
             if job not in starting:
@@ -125,7 +125,7 @@ class BoundHistory:
         for job in over:
             self._stored.pop(job, None)
 
-    def of(self, job: JobId) -> tuple[BoundMove, ...]:
+    def of(self, job: JobId) -> tuple[StartMove, ...]:
         """Return the last moves of the job's bound, oldest first."""
         return self._moves.get(job, ())
 
@@ -134,7 +134,7 @@ def _later(before: Millis, after: Millis | None) -> bool:
     return after is None or after > before
 
 
-class _Difference:
+class PlanDifference:
     """The events between two plans that may move a bound.
 
     The events are found once for all jobs, as short lists; a job's causes are those events that concern jobs ahead of
@@ -146,6 +146,10 @@ class _Difference:
         self._queued = {job.id: job for job in before.snapshot.queue}
         self._queued_now = {job.id: job for job in after.snapshot.queue}
         self._ranks, self._ranks_now = _ranks(before.plan), _ranks(after.plan)
+
+    def knows(self, job: JobId) -> bool:
+        """Return whether the job was in the order of both plans."""
+        return job in self._ranks and job in self._ranks_now
 
     def causes(self, job: JobId, *, later: bool) -> tuple[MoveCause, ...]:
         """Return the first causes that apply; `Replanned` where none does."""

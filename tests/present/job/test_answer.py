@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.attempt import EndCause
-from cockpit.model.forecast import BoundMove, CameAhead, Condition, Forecast, NoBound
+from cockpit.model.forecast import CameAhead, Condition, Forecast, NoBound, StartMove
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.jobdetail import JobDetail
@@ -179,7 +179,7 @@ def test_a_reservation_of_the_plan_is_not_shown_as_a_promise() -> None:
 
 @pytest.mark.req("SC-12")
 def test_a_moved_or_missing_latest_start_shows_its_cause() -> None:
-    moved = BoundMove(NOW, Millis(NOW + HOUR), Millis(NOW + 2 * HOUR), (CameAhead(JobId(4718)), CameAhead(JobId(0))))
+    moved = StartMove(NOW, Millis(NOW + HOUR), Millis(NOW + 2 * HOUR), (CameAhead(JobId(4718)), CameAhead(JobId(0))))
     forecast = Forecast(likely_at=Millis(NOW + HOUR), latest_at=Millis(NOW + 2 * HOUR), moves=(moved,))
     foretold = around(140, lines=12, forecast=forecast)._replace(outlook=outlook())
     row = queued_row(4720)

@@ -19,7 +19,6 @@ from cockpit.model.cluster import (
     Reservation,
 )
 from cockpit.model.forecast import (
-    BoundMove,
     CameAhead,
     Edited,
     EndedEarly,
@@ -33,6 +32,7 @@ from cockpit.model.forecast import (
     RanLonger,
     Replanned,
     RulesChanged,
+    StartMove,
 )
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
@@ -77,7 +77,7 @@ class Watched:
     def wait(self, seconds: int) -> None:
         self.world.now = Millis(self.world.now + 1000 * seconds)
 
-    def moved(self, job: JobId) -> BoundMove:
+    def moved(self, job: JobId) -> StartMove:
         (move,) = self.history.of(job)
         return move
 
@@ -99,7 +99,7 @@ def test_the_cause_names_a_job_that_runs_longer() -> None:
     watched.world.occupy(runs, watched.world.occupied[runs], Millis(1000 * (HOUR + 600)))
     watched.ask()
     moment = Millis(1000 * (HOUR + 600))
-    assert watched.moved(waits) == BoundMove(Millis(60_000), Millis(1000 * HOUR), moment, (RanLonger(runs, moment),))
+    assert watched.moved(waits) == StartMove(Millis(60_000), Millis(1000 * HOUR), moment, (RanLonger(runs, moment),))
 
 
 @pytest.mark.req("SC-12")
