@@ -6,7 +6,7 @@ shown together: fetched at different moments, the list and the panel showed diff
 
 from __future__ import annotations
 
-import asyncio
+import time
 from typing import TYPE_CHECKING, Any
 
 from cockpit.errors import CockpitError
@@ -49,11 +49,14 @@ class Forecasts:
         self._wake = wake
         self._run = run
         self._changed = changed
+        self.seconds: Callable[[], float] = time.monotonic
+        """The screen's clock. A script that plays keys sets its own: otherwise the figures in its pictures would depend
+        on how fast the machine is."""
         self._cursor: tuple[JobId, int] | None = None
         """The job under the cursor when it was last asked, and its version."""
         self._visible: frozenset[JobId] = frozenset()
         self._asked_at: tuple[float, Millis] | None = None
-        """The moment of the last fetch, by the event loop's clock and by the cluster's."""
+        """The moment of the last fetch, by the screen's clock and by the cluster's."""
         self.is_asking = False
         """Whether an answer is still to come."""
         self._asking_about: JobId | None = None
@@ -88,7 +91,7 @@ class Forecasts:
             return
         # Step 4
         self._cursor, self._visible = cursor, frozenset(jobs)
-        self._asked_at = asyncio.get_running_loop().time(), self._now()
+        self._asked_at = self.seconds(), self._now()
         self.is_asking, self._asking_about, self._listing, self._missed = True, about, True, False
         self._run(self._ask(jobs, about))
 
@@ -97,7 +100,7 @@ class Forecasts:
             return True
         # `old` by the cluster's clock: in a fast demo the known starts may have passed after a second of the screen. To
         # compute them is the most expensive question, so that `APART_SECONDS` of real time always lie between two.
-        age = asyncio.get_running_loop().time() - self._asked_at[0]
+        age = self.seconds() - self._asked_at[0]
         old = self._now() - self._asked_at[1] >= 1000 * FRESH_SECONDS
         return age >= FRESH_SECONDS or (age >= APART_SECONDS and (old or not self._visible.issuperset(jobs)))
 

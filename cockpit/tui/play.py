@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from itertools import repeat
 from math import ceil
 from typing import TYPE_CHECKING
@@ -44,6 +45,8 @@ GLANCE_SECONDS = 0.02
 """Seconds of real time between two looks, as an editor or a shell may be at work."""
 PREDICTING_SECONDS = 60.0
 """Most seconds of real time that a wait lasts longer while the cluster computes starts."""
+REST_SECONDS = 300.0
+"""Most seconds of real time until everything that has happened is shown; a script must not hang."""
 QUIET_TURNS = 3
 """The number of times that messages are let through: widgets send each other messages by way of the screen."""
 MOST_TURNS = 10_000
@@ -60,6 +63,10 @@ class Player:
         self.app = app
         self._pilot = pilot
         self._session = session
+        self._passed = 0.0
+        """Seconds of the screen's time that have passed."""
+        if session.pace is not None:
+            app.poller.predict_by(lambda: self._passed)
 
     async def press(self, *keys: str) -> None:
         """Press keys, written as users write them. Raises `CockpitError` for an unknown one."""
@@ -78,7 +85,18 @@ class Player:
         await self._pilot.resize_terminal(columns, rows)
 
     async def screen(self) -> str:
-        """Return the text of the screen once everything that has happened is shown."""
+        """Return the text of the screen once everything that has happened is shown. Raises `CockpitError` if that does
+        not come to an end."""
+        try:
+            async with asyncio.timeout(REST_SECONDS):
+                await self._catch_up()
+        except TimeoutError:
+            raise CockpitError(
+                f"After {REST_SECONDS:.0f} seconds the screen still changes; it is\n\n{screen_text(self.app)}"
+            ) from None
+        return screen_text(self.app)
+
+    async def _catch_up(self) -> None:
         await self._settle()
         if self._session.pace is not None:
             # No time of the demo passes until there is something to see.
@@ -87,7 +105,20 @@ class Player:
             await self._session.elapse(0)
             await self.app.poller.catch_up()
             await self._settle()
-        return screen_text(self.app)
+
+    async def predicted_screen(self) -> str:
+        """Return the text of the screen with all the starts that the cluster is computing."""
+        text, end = await self.screen(), time.monotonic() + PREDICTING_SECONDS
+        while self.app.poller.is_predicting and time.monotonic() < end:
+            await asyncio.sleep(GLANCE_SECONDS)
+            text = await self.screen()
+        return text
+
+    async def elapse(self, seconds: float) -> None:
+        """Let so many seconds of the screen's time pass. Scripts do it in small steps, and not while starts are
+        computed, so that these are asked for at the same moments of a demo each time."""
+        self._passed += seconds
+        await self._session.elapse(seconds)
 
     async def until(self, holds: Callable[[str], bool], seconds: float, *, real_seconds: float = 0.0) -> bool:
         """Look at the screen until `holds` is true of it; return whether it became true.
@@ -105,8 +136,8 @@ class Player:
             awaited = self.app.poller.is_predicting  # before the look, which then has the answer if it came meanwhile
             if holds(await self.screen()):
                 return True
-            if next(looks, False):
-                await self._session.elapse(LOOK_SECONDS)
+            if not awaited and next(looks, False):
+                await self.elapse(LOOK_SECONDS)
             elif loop.time() > end + (PREDICTING_SECONDS if awaited else 0):
                 return False
             await asyncio.sleep(GLANCE_SECONDS)
@@ -114,9 +145,9 @@ class Player:
     async def wait(self, seconds: float) -> None:
         """Let this much screen time pass, and everything that happens in it be shown."""
         for _ in self._looks(seconds):
-            await self.screen()
-            await self._session.elapse(LOOK_SECONDS)
-        await self.screen()
+            await self.predicted_screen()
+            await self.elapse(LOOK_SECONDS)
+        await self.predicted_screen()
 
     @staticmethod
     def _looks(seconds: float) -> Iterator[bool]:
@@ -216,7 +247,7 @@ def _pace(session: Session, act: Pause | Speed) -> None:
 
 
 async def _photograph(player: Player, path: Path) -> None:
-    text = await player.screen()
+    text = await player.predicted_screen()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.with_suffix(".txt").write_text(text + "\n", encoding="utf-8")

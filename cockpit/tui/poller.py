@@ -37,7 +37,7 @@ from cockpit.tui.views.priority import PRIORITY
 from cockpit.tui.views.view import FetchContext
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Sequence
 
     from cockpit.backends.base import JobsDelta
     from cockpit.model.ids import JobId
@@ -131,6 +131,10 @@ class Poller:
     def is_predicting(self) -> bool:
         """Whether the cluster still computes the starts that the list shows."""
         return self._forecasts.is_asking
+
+    def predict_by(self, seconds: Callable[[], float]) -> None:
+        """Let the age of predicted starts be that of this clock of seconds, instead of real time."""
+        self._forecasts.seconds = seconds
 
     async def catch_up(self) -> None:
         """Fetch all that the screen shows and draw it, without waiting for the next tick. Raises `CockpitError`."""

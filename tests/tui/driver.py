@@ -59,7 +59,7 @@ class Cockpit:
 
     def lives(self, seconds: float) -> Cockpit:
         """So many seconds pass on the screen."""
-        return self._then(lambda: self.session.elapse(seconds))
+        return self._then(lambda: self.player.elapse(seconds))
 
     def sees(self, *texts: str) -> Cockpit:
         """Sooner or later each is on the screen."""

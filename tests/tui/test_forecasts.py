@@ -10,7 +10,6 @@ import pytest
 from cockpit.errors import Unreachable
 from cockpit.model.forecast import ExpectedStart, Forecast, Outlook
 from cockpit.model.ids import JobId, Millis
-from cockpit.tui import forecasts
 from cockpit.tui.app_state import PredictedStarts
 from cockpit.tui.forecasts import APART_SECONDS, FRESH_SECONDS, Forecasts
 
@@ -20,7 +19,7 @@ ONE, TWO = JobId(1), JobId(2)
 class Face:
     """Its questions are answered when the test says so, in a time of the test's."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.woken = 0
         self.time, self.cluster_time = 100.0, 0
         self.asks: list = []
@@ -29,8 +28,6 @@ class Face:
         self.scheduler = ""
         self.away = self.unexplained = False
         self.backend = SimpleNamespace(starts=self.starts, explain=self.explain)
-        loop = SimpleNamespace(time=lambda: self.time)
-        monkeypatch.setattr(forecasts, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))
 
     def now(self) -> int:
         return self.cluster_time
@@ -67,8 +64,8 @@ def queued(job: int, version: int = 1) -> SimpleNamespace:
 class Screen:
     """Looks, and notes what changed."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.app = Face(monkeypatch)
+    def __init__(self) -> None:
+        self.app = Face()
         self.changed: list = []
         self.known = PredictedStarts()
         self.forecasts = Forecasts(
@@ -79,6 +76,7 @@ class Screen:
             run=self.app.run,
             changed=lambda jobs: self.changed.append(sorted(jobs)),
         )
+        self.forecasts.seconds = lambda: self.app.time
 
     def look(self, sight: list[JobId], row: SimpleNamespace | None = None) -> None:
         self.forecasts.update(sight, row)  # type: ignore[arg-type] # likewise
@@ -89,7 +87,7 @@ class Screen:
 
 @pytest.mark.req("UI-01", "SC-12")
 def test_starts_are_requested_when_jobs_become_visible_and_again_when_outdated(monkeypatch) -> None:
-    screen = Screen(monkeypatch)
+    screen = Screen()
     app = screen.app
     screen.look([])
     assert app.asks == []
@@ -114,7 +112,7 @@ def test_starts_are_requested_when_jobs_become_visible_and_again_when_outdated(m
 
 @pytest.mark.req("UI-32", "SC-12")
 def test_list_and_panel_change_in_one_frame_and_show_one_figure(monkeypatch) -> None:
-    screen = Screen(monkeypatch)
+    screen = Screen()
     screen.look([ONE, TWO], queued(2))
     assert (screen.starts(), screen.known.outlook) == ({}, None)
     screen.app.answer()
@@ -129,7 +127,7 @@ def test_list_and_panel_change_in_one_frame_and_show_one_figure(monkeypatch) -> 
 
 @pytest.mark.req("UI-32")
 def test_the_start_of_the_job_under_the_cursor_is_requested_though_its_row_is_not_visible(monkeypatch) -> None:
-    screen = Screen(monkeypatch)
+    screen = Screen()
     screen.look([ONE], queued(2))
     screen.app.answer()
     assert screen.starts() == {ONE: 10, TWO: 11}
@@ -137,7 +135,7 @@ def test_the_start_of_the_job_under_the_cursor_is_requested_though_its_row_is_no
 
 @pytest.mark.req("UI-32")
 def test_another_schedulers_estimate_is_shown_in_list_and_panel(monkeypatch) -> None:
-    screen = Screen(monkeypatch)
+    screen = Screen()
     screen.app.scheduler = "Slurm"
     screen.look([ONE], queued(1))
     screen.app.answer()
@@ -150,7 +148,7 @@ def test_another_schedulers_estimate_is_shown_in_list_and_panel(monkeypatch) -> 
 
 @pytest.mark.req("UI-02", "UI-32")
 def test_in_a_faster_demo_the_list_is_as_current_as_the_panel(monkeypatch) -> None:
-    screen = Screen(monkeypatch)
+    screen = Screen()
     screen.look([ONE, TWO], queued(1))
     screen.app.answer()
     screen.app.cluster_time += int(1000 * FRESH_SECONDS)
@@ -165,7 +163,7 @@ def test_in_a_faster_demo_the_list_is_as_current_as_the_panel(monkeypatch) -> No
 
 @pytest.mark.req("UI-02")
 async def test_a_slow_answer_is_shown_though_the_cursor_moves(monkeypatch) -> None:
-    screen = Screen(monkeypatch)
+    screen = Screen()
     screen.look([ONE], queued(1))
     screen.app.time += 2 * FRESH_SECONDS
     screen.look([ONE], queued(1))
@@ -186,7 +184,7 @@ async def test_a_slow_answer_is_shown_though_the_cursor_moves(monkeypatch) -> No
 
 @pytest.mark.req("UI-29")
 def test_the_last_starts_are_shown_while_the_cluster_is_unreachable(monkeypatch) -> None:
-    screen = Screen(monkeypatch)
+    screen = Screen()
     app = screen.app
     for app.away in (False, True):
         screen.look([ONE])
@@ -200,7 +198,7 @@ def test_the_last_starts_are_shown_while_the_cluster_is_unreachable(monkeypatch)
 
 @pytest.mark.req("UI-29")
 def test_a_started_job_does_not_clear_the_starts_of_the_list(monkeypatch) -> None:
-    screen = Screen(monkeypatch)
+    screen = Screen()
     screen.app.unexplained = True
     screen.look([ONE], queued(2))
     screen.app.answer()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId
 
 FRAMES, ROUNDS = 20, 10
-IN_LIST = re.compile(r" ~(\S+) ")
+IN_LIST = re.compile(r" ~(\d\S*?)[+-]? ")
 IN_PANEL = re.compile(r"starts about (\d\d-\d\d \d\d:\d\d|\d\d:\d\d)")
 
 
