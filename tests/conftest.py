@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("tests.backends.contract")  # or its failures would show no values
-pytest_plugins = ["pytester", "tests.plugins.skips", "tests.plugins.requirements"]
+pytest_plugins = ["pytester", "tests.plugins.skips", "tests.plugins.requirements", "tests.plugins.workers"]
 
 
 settings.register_profile("anywhere", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
