@@ -1,8 +1,8 @@
 """Lets every run end, although a test hangs or its worker dies.
 
-pytest-xdist's own distribution hands a dead worker's tests back together with those that have run already. A new worker
-that gets only such tests reports nothing, is asked for nothing more, and the run waits for it without end. It would also run the
-test that killed its worker again.
+pytest-xdist's own distribution hands a dead worker's tests back together with those that have run already. A new
+worker that gets only such tests reports nothing, is asked for nothing more, and the run waits for it without end. It
+would also run the test that killed its worker again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadGroup
 
 @pytest.hookimpl(trylast=True)
 def pytest_exception_interact() -> None:
-    """pytest ends its own watch (faulthandler_timeout) at the first failure, but a failed test's clearing up can hang too."""
+    """pytest ends its watch (faulthandler_timeout) at the first failure; a failed test can hang while it clears up."""
     faulthandler.dump_traceback_later(CLEARING_UP, exit=True, file=sys.__stderr__)
 
 
