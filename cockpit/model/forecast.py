@@ -241,6 +241,8 @@ class Change(StrEnum):
     """Without a port of the node; `before` is the port."""
     PRIORITY_CLASS = "priority_class"
     """A higher priority class; both values are names of classes."""
+    QUEUE = "queue"
+    """Another queue, by name."""
 
 
 class WhatIf(msgspec.Struct, frozen=True):

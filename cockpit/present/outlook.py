@@ -165,9 +165,11 @@ def _now(state: JobState) -> str:
 
 
 def what_if_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
-    """Yield one line for each changed request, with the start that it would have."""
+    """Yield one line for each changed request, with the start that it would have. Where another scheduler decides, the
+    line says that it is cockpit's plan."""
+    by = ", by cockpit's own plan" if outlook.scheduler and outlook.job else ""
     for each in outlook.what_ifs:
-        yield line(Span(f"{INDENT}{what_if(each)}: ", MUTED), Span(until(each.forecast, context), STRONG))
+        yield line(Span(f"{INDENT}{what_if(each)}: ", MUTED), Span(until(each.forecast, context), STRONG), by)
 
 
 def what_if(each: WhatIf) -> str:
@@ -207,6 +209,7 @@ _CHANGES: Final[dict[Change, Callable[[str, str], str]]] = {
     Change.NODE_AFFINITY: lambda _before, _after: "without its node affinity",
     Change.POD_RULES: lambda _before, _after: "without its rules about other pods",
     Change.HOST_PORT: lambda before, _: f"without the host port {safe(before)}",
+    Change.QUEUE: lambda before, after: f"in queue {safe(after)} instead of {safe(before)}",
     Change.PRIORITY_CLASS: lambda before, after: f"with the priority class {safe(after)} instead of {safe(before)}",
 }
 

@@ -49,12 +49,14 @@ class Event(NamedTuple):
 
 @dataclass
 class Reply:
-    """An answer instead of the server's own. `cut`: after so many bytes the connection ends, without a word."""
+    """An answer instead of the server's own. `cut`: after so many bytes the connection ends, without a word. `hangs`:
+    the answer never comes."""
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     cut: int | None = None
+    hangs: bool = False
 
     @classmethod
     def come_later(cls, seconds: int) -> Reply:
@@ -72,19 +74,23 @@ class FakeApi:
     """`async with FakeApi() as api`: it serves at `api.address`, without TLS, until the block ends.
 
     requests: all that were received, as method and path with query; replies: answers by the beginning of these words,
-    each given once, in order; repeats: how often each event of a watch is sent; kinds: the plural names, or kinds, that
-    it serves by the version of their API group, such as `/apis/batch/v1`.
+    each given once, in order; broken: answers by the beginning of these words that are given again and again;
+    repeats: how often each event of a watch is sent; kinds: the plural names, or kinds, that it serves by the version
+    of their API group, such as `/apis/batch/v1`.
     """
 
     def __init__(self) -> None:
         self.requests: list[str] = []
         self.replies: list[tuple[str, Reply]] = []
+        self.broken: dict[str, Reply] = {}
         self.repeats = 1
         self.kinds: dict[str, tuple[str, ...]] = {}
         self.rules: list[Object] = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
         """What the user may do, in every namespace."""
         self.readable: tuple[str, ...] | None = None
         """The namespaces in which the user may list pods, an empty name for all; None: the next answers say so."""
+        self.schemas: dict[str, Object] = {}
+        """The OpenAPI documents that it publishes, by path."""
         self.version = VERSION
         self.stale: tuple[str, ...] = ()
         """Paths of groups of an extension server that does not answer: what it serves is left out."""
@@ -205,8 +211,8 @@ class FakeApi:
         if (reply := self._reply_to(f"{words} ")) is not None:
             return await _send(request, reply)
         path = unquote(request.path)
-        if path == "/version":
-            return web.json_response({"gitVersion": self.version})
+        if path in (documents := {"/version": {"gitVersion": self.version}, **self.schemas}):
+            return _tagged(request, documents[path])
         if path == "/apis":
             return self._groups(request)
         if path.count("/") == (2 if path.startswith("/api/") else 3) and not _is_collection(path):
@@ -229,7 +235,7 @@ class FakeApi:
             if words.startswith(beginning):
                 del self.replies[number]
                 return reply
-        return None
+        return next((reply for beginning, reply in self.broken.items() if words.startswith(beginning)), None)
 
     async def _proxied(self, request: web.Request) -> web.StreamResponse | None:
         """The answer of a server behind a proxy; None: another request."""
@@ -243,7 +249,8 @@ class FakeApi:
         head, _, name = path.rpartition("/")
         key = _key(head, name)
         if key not in self._objects:
-            return _refusal(404, "NotFound", f'{_resource(head)} "{name}" not found')
+            why = failure(404, "NotFound", f'{_resource(head)} "{name}" not found')
+            return web.json_response({**why, "details": {"name": name}}, status=404)
         if request.method == "GET":
             return web.json_response(self._objects[key])
         if request.method == "DELETE":
@@ -270,11 +277,7 @@ class FakeApi:
             {"metadata": {"name": group}, "versions": [self._version_of_group(group, version)]}
             for group, version in served
         ]
-        body = json.dumps({"kind": AGGREGATED, "items": items}).encode()
-        tag = f'"{zlib.crc32(body):08X}"'
-        if request.headers.get("If-None-Match") == tag:
-            return web.Response(status=304, headers={"ETag": tag})
-        return web.Response(body=body, headers={"ETag": tag})
+        return _tagged(request, {"kind": AGGREGATED, "items": items})
 
     def _version_of_group(self, group: str, version: str) -> Object:
         path = f"/apis/{group}/{version}"
@@ -383,7 +386,18 @@ def failure(code: int, reason: str, message: str) -> Object:
     return {"kind": "Status", "apiVersion": "v1", **about}
 
 
+def _tagged(request: web.Request, content: Object) -> web.Response:
+    """Answer what seldom changes, and without a body where the client knows it already."""
+    body = json.dumps(content).encode()
+    tag = f'"{zlib.crc32(body):08X}"'
+    if request.headers.get("If-None-Match") == tag:
+        return web.Response(status=304, headers={"ETag": tag})
+    return web.Response(body=body, headers={"ETag": tag})
+
+
 async def _send(request: web.Request, reply: Reply) -> web.StreamResponse:
+    if reply.hangs:
+        await asyncio.Event().wait()
     if reply.cut is None:
         return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
     response = web.StreamResponse(status=reply.status, headers=reply.headers)

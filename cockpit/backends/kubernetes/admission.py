@@ -21,11 +21,15 @@ from cockpit.backends.kubernetes.mapping.kueue_prediction import QueuePrediction
 from cockpit.backends.kubernetes.mapping.kueue_shortage import holders, predicted_reason, quotas_in_use
 from cockpit.backends.kubernetes.mapping.kueue_starts import QueuedJob, QueueTimes
 from cockpit.backends.kubernetes.mapping.kueue_submission import new_workload, refusal
+from cockpit.backends.kubernetes.mapping.kueue_what_ifs import KueueOffers, admitted_with
+from cockpit.backends.kubernetes.mapping.planning import shown_spec
 from cockpit.backends.kubernetes.mapping.quota_answer import holding_job
 from cockpit.backends.kubernetes.objects.kueue import PendingWorkloads
+from cockpit.backends.kubernetes.priority_classes import PriorityClasses
+from cockpit.backends.kubernetes.surroundings import namespace_labels
 from cockpit.backends.planning_mirror import kept_seconds
 from cockpit.errors import CockpitError
-from cockpit.model.forecast import Forecast, Outlook
+from cockpit.model.forecast import Forecast, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.pod_reasons import QueueWaits
 from cockpit.model.reasons import Explanation
@@ -102,6 +106,9 @@ class KueueAdmissions:
         self._version = ""
         """The version of the visibility API that answered last."""
         self._kept: _Kept | None = None
+        self._classes = PriorityClasses(api)
+        self._helps: tuple[QueuePrediction, dict[str, tuple[WhatIf, ...]]] | None = None
+        """What helps the jobs that were explained, by the uids of their workloads."""
 
     async def outlook(self, row: JobRow, reason: QueueWaits, cluster: KueueCluster) -> Outlook:
         """Return the answer about a job that is not admitted."""
@@ -116,7 +123,8 @@ class KueueAdmissions:
         explanation = replace(
             answer.explanation, job=row.id, reason=replace(found, position_in_queue=in_local), position=position
         )
-        return replace(answer, job=row.id, position=position, explanation=explanation)
+        what_ifs = await self._what_helps(row.id, uid, prediction)
+        return replace(answer, job=row.id, position=position, explanation=explanation, what_ifs=what_ifs)
 
     async def likely(self, jobs: Sequence[JobId], cluster: KueueCluster) -> dict[JobId, Forecast]:
         """Return the likely starts of those of the jobs for which one can be told."""
@@ -143,6 +151,20 @@ class KueueAdmissions:
         prediction = await asyncio.to_thread(_predict, objects, jobs, cluster)
         pairs = zip(made, refused, strict=True)
         return [self._new_answer(one, why, prediction) for one, why in pairs]
+
+    async def _what_helps(self, number: JobId, uid: str, prediction: QueuePrediction) -> tuple[WhatIf, ...]:
+        """Return the changes with which the job is admitted now. They are kept as long as the prediction."""
+        if self._helps is None or self._helps[0] is not prediction:
+            self._helps = prediction, {}
+        helps = self._helps[1]
+        if uid not in helps:
+            job = self._list.jobs[number]
+            known, labels = await asyncio.gather(
+                self._classes.of_kueue(), namespace_labels(self._api, job.meta.namespace)
+            )
+            offers = KueueOffers({name: each.value for name, each in known.items()}, labels)
+            helps[uid] = await asyncio.to_thread(admitted_with, prediction, uid, shown_spec(job), offers)
+        return helps[uid]
 
     def _new_answer(self, one: KueueWorkload, why: QueueWaits | None, prediction: QueuePrediction) -> QueueAnswer:
         """Return the answer about a job that is not submitted. `why`: the reason for which its queue does not look at

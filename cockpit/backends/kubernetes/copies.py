@@ -11,6 +11,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cockpit.backends.kubernetes.resources import PODS
+from cockpit.backends.kubernetes.wire.answers import ApiError
+from cockpit.backends.kubernetes.wire.api import REQUEST_SECONDS
 from cockpit.backends.kubernetes.wire.reflector import Pace, Reflector
 from cockpit.runtime.tasks import Tasks
 
@@ -55,7 +58,9 @@ class Copies:
 
     def __init__(self, api: Api, random: Random, moved: Callable[[], None]) -> None:
         """`moved` is called when `synced`, `trouble` or `absent` may have changed."""
-        self._api, self._moved = api, moved
+        self._api, self._told = api, moved
+        self.synced = False
+        """Whether everything has been listed once that is read from the beginning, but what cannot be listed."""
         self._pace = Pace(asyncio.Semaphore(1), random)
         self._tasks = Tasks()
         self._copies: dict[tuple[str, str, str], _Copy] = {}
@@ -82,7 +87,8 @@ class Copies:
                 reading.resource,
                 reading.struct,
                 changed=reading.changed,
-                pace=self._pace,
+                # Without pods there are no jobs: theirs are waited for as long as for any answer.
+                pace=self._pace._replace(patience=REQUEST_SECONDS if reading.resource == PODS else None),
                 namespace=reading.namespace,
                 moved=self._moved,
             )
@@ -102,22 +108,33 @@ class Copies:
                 self._copies[place] = self._started(copy.reflector, is_first=copy.is_first)
 
     @property
-    def synced(self) -> bool:
-        """Whether everything has been listed once that is read from the beginning."""
-        # A kind that is installed now may not answer for a while: its webhook is starting, for example.
-        first = [each.reflector for each in self._copies.values() if each.is_first]
-        return bool(first) and all(each.synced for each in first)
-
-    @property
     def trouble(self) -> CockpitError | None:
-        """Why the copies are old at present; None: they are not."""
-        troubles = (each.reflector.trouble for each in self._copies.values() if each.is_first or each.reflector.synced)
+        """Why the copies are old at present, or why there are none; None: they are new, or are still being read."""
+        listed = [each for each in self._reflectors() if each.synced]
+        unlisted = [each.reflector for each in self._copies.values() if each.is_first and not each.reflector.synced]
+        # A single kind that fails is no trouble of the server's; when all fail, it is.
+        is_silent = not self.synced and not any(map(_is_in_order, listed)) and all(each.trouble for each in unlisted)
+        troubles = (each.trouble for each in (*listed, *(unlisted if is_silent else ())))
         return next((each for each in troubles if each is not None), None)
 
     @property
     def absent(self) -> dict[Resource, str]:
         """Why objects of a kind are not there for this user, in the server's words."""
-        return {each.resource: why.message for each in self._reflectors() if (why := each.absent) is not None}
+        absent = {each.resource: why.message for each in self._reflectors() if (why := each.absent) is not None}
+        if not self.synced:
+            return absent
+        return absent | {each.resource: _why(error) for each in self._reflectors() if (error := each.unlisted)}
+
+    def _moved(self) -> None:
+        """Take over a change of a reflector's state.
+
+        What has been listed once stays known while the server is silent.
+        """
+        if not self.synced:
+            # A kind that is installed now may not answer for a while: its webhook is starting, for example.
+            first = [each.reflector for each in self._copies.values() if each.is_first]
+            self.synced = any(map(_is_in_order, first)) and all(each.synced or each.unlisted for each in first)
+        self._told()
 
     async def stop(self) -> None:
         await self._tasks.cancel_all()
@@ -131,3 +148,17 @@ class Copies:
 
     def _reflectors(self) -> Iterator[Reflector[Any]]:
         return (each.reflector for each in self._copies.values())
+
+
+def _is_in_order(reflector: Reflector[Any]) -> bool:
+    return reflector.synced and reflector.trouble is None
+
+
+def _why(error: CockpitError) -> str:
+    """Return why a kind is not listed, for after its name and a colon."""
+    said = (
+        f"the server answers ({error.code} {error.reason}): {error.message}"
+        if isinstance(error, ApiError)
+        else str(error)
+    )
+    return f"{said.rstrip('.')}. Cockpit asks again."

@@ -2,21 +2,25 @@
 
 PyTorchJob and TFJob exist twice under the name `kubeflow.org/v1`: those of the training operator have a run policy,
 those of arena have its fields in the spec itself, and neither suspension nor elastic workers. A server drops fields
-that it does not know without a word, so that the schema is read first.
+that it does not know without a word, so that the schema is read first. An administrator may put one definition in the
+place of the other while cockpit runs.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from cockpit.backends.kubernetes.mapping.elastic_training import is_implied
 from cockpit.backends.kubernetes.resources import KUBEFLOW, PODS, TRAINING_JOBS, Resource
 from cockpit.backends.kubernetes.wire.api import Api
-from cockpit.backends.kubernetes.wire.schema import spec_fields
+from cockpit.backends.kubernetes.wire.schema import SpecFields, spec_fields
 from cockpit.errors import RequestRefused
 from cockpit.model.refusal import Refusal, RefusalKind
 
+KEPT_SECONDS = 10.0
+"""How long fields are used before the server is asked whether they are still these: a file may have a thousand jobs."""
 _POLICY = "runPolicy"
 _WITHOUT_SUSPENSION = frozenset({"", "apps"})
 """Groups of Kubernetes' own kinds that have no suspension."""
@@ -32,11 +36,12 @@ _WORDS: Mapping[str, str] = {
 
 
 class Dialects:
-    """The fields of this cluster's kinds of jobs, each read when it is first needed."""
+    """The fields of this cluster's kinds of jobs, each read when it is needed."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._fields: dict[Resource, frozenset[str]] = {}
+        self._fields: dict[Resource, tuple[float, SpecFields]] = {}
+        """The fields, and when they were read, as the event loop counts time."""
 
     async def arranged(self, resource: Resource, manifest: dict[str, Any]) -> dict[str, Any]:
         """Return a manifest of the training operator's form in that of the cluster.
@@ -76,12 +81,13 @@ class Dialects:
         # Kubernetes' own kinds have the same fields everywhere.
         if "." not in resource.group:
             return None
-        if resource not in self._fields:
-            # A server publishes the schema of a new kind a moment after it serves the kind.
-            if (fields := await spec_fields(self._api, resource)) is None:
-                return None
-            self._fields[resource] = fields
-        return self._fields[resource]
+        read_at, fields = self._fields.get(resource, (0.0, SpecFields()))
+        now = asyncio.get_running_loop().time()
+        # A server publishes the schema of a new kind a moment after it serves the kind.
+        if fields.names is None or now >= read_at + KEPT_SECONDS:
+            fields = await spec_fields(self._api, resource, fields)
+            self._fields[resource] = now, fields
+        return fields.names
 
 
 def _check(resource: Resource, fields: Mapping[str, Any], known: frozenset[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from cockpit.backends.kubernetes.mapping.quota_answer import with_holders
 from cockpit.backends.kubernetes.mapping.scheduler_view import is_plain
 from cockpit.backends.kubernetes.priority_classes import PriorityClasses
 from cockpit.backends.kubernetes.quota_view import QuotaView
+from cockpit.backends.kubernetes.quota_what_ifs import dequeued_with
 from cockpit.backends.kubernetes.submitting import job_of, kueue_queue, manifest_of
 from cockpit.backends.kubernetes.surroundings import read_namespace, read_surroundings, with_mount_failure
 from cockpit.backends.kubernetes.why import SCHEDULER, SchedulerForecast, new_job
@@ -131,6 +133,10 @@ class Explainer:
         )
         if row.state is JobState.QUEUED:  # step 3
             core = await (await self.judged()).explain(row.id)
+            if (case := self.quota.case(row.id)) is not None:
+                view, classes = await self._by_scheduler.view(self.lists()), await self._classes.of_pods()
+                values = {name: each.value for name, each in classes.items()}
+                core = replace(core, what_ifs=await asyncio.to_thread(dequeued_with, case, view, values))
         own, core = self.batch.with_figures(own, self.quota.with_holders(core, own.reason))
         if isinstance(own.reason, GangIncomplete) and held:
             core = with_holders(core, held, self._jobs.rows)

@@ -141,9 +141,12 @@ class Inventory:
         await self._kinds.look()  # step 2
         self._follow()  # step 3
 
-    async def look_for_kinds(self) -> None:
-        """Ask which kinds the cluster serves now, and read these. Raises `CockpitError` without an answer."""
-        if await self._kinds.look():
+    async def look_for_kinds(self, *, whole: bool = False) -> None:
+        """Ask which kinds the cluster serves now, and read these. Raises `CockpitError` without an answer.
+
+        `whole`: also ask a server for which that takes many requests, because it lacks a kind that it served.
+        """
+        if await self._kinds.look(whole=whole):
             self._follow()
             # Whether a job is in a queue follows from the kinds that are served, too.
             self._marked |= self._workloads.keys() | self._pods.keys()

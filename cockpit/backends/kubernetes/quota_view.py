@@ -10,6 +10,7 @@ from cockpit.backends.kubernetes.mapping.kube_queue import KUBE_QUEUE, QueueId, 
 from cockpit.backends.kubernetes.mapping.quota import QuotaShortage, QuotaUse
 from cockpit.backends.kubernetes.mapping.quota_answer import holding_job, with_holders
 from cockpit.backends.kubernetes.mapping.quota_tree import OF_NAMESPACES
+from cockpit.backends.kubernetes.quota_what_ifs import QuotaCase
 from cockpit.model.forecast import AwaitedJob, Forecast, NoBound, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED
@@ -81,6 +82,26 @@ class QuotaView:
             scheduler=KUBE_QUEUE,
         )
         return self.with_holders(outlook, reason)
+
+    def case(self, number: JobId) -> QuotaCase | None:
+        """Return what decides about a job that waits in a queue; None: it waits in none, or there is no tree."""
+        job, use, kube_queue = self._jobs.jobs[number], self._counted(), self._inventory.kube_queue
+        if job.turn is None or not job.waits_in_queue or job.turn.is_held or use is None:
+            return None
+        own, turn, leaves = job.turn.order(job.meta.created_at, job.meta.name), job.turn, kube_queue.leaves
+        others = {
+            share.path: queue_of(None, job.meta.namespace, share.path, kube_queue.queues.values())
+            for share in leaves.borrowing
+            if share.path != turn.leaf and leaves.can_be_named(share.path)
+        }
+        return QuotaCase(
+            number,
+            job,
+            use,
+            own,
+            lambda queue: [key for key, each in self._waiting_in(queue) if each != number],
+            others,
+        )
 
     def with_holders(self, outlook: Outlook, reason: Reason) -> Outlook:
         """Return the outlook of a job that waits for this reason with the jobs that use what it waits for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -74,6 +75,9 @@ class Session:
         self.started = False
         """Whether what the cluster serves is known."""
         self._tasks = Tasks()
+        self._lacks_kind = asyncio.Event()
+        """Set when the server has said since the last check that it does not serve a kind."""
+        api.lacks_kind = self._lacks_kind.set
         inventory.moved = self._judge
 
     @property
@@ -124,15 +128,23 @@ class Session:
     async def _check(self) -> None:
         """Ask for a sign of life again and again: a server that has gone away ends no watch.
 
-        Which kinds it serves is as cheap to ask as anything else.
+        Which kinds it serves is as cheap to ask as anything else. It is asked earlier when it has just said that it
+        does not serve a kind, but however often it says so not more often than a server that did not answer.
         """
         while True:
-            await asyncio.sleep(CHECK_SECONDS if self._unanswered is None else RECHECK_SECONDS)
+            seconds = CHECK_SECONDS if self._unanswered is None else RECHECK_SECONDS
+            shortest = min(seconds, RECHECK_SECONDS)
+            await asyncio.sleep(shortest)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds - shortest):
+                    await self._lacks_kind.wait()
+            has_cause = self._lacks_kind.is_set()
+            self._lacks_kind.clear()
             try:
                 if self._unanswered is not None:
                     # What answers now may be a newer server.
                     self.server_version = await _version(self._api)
-                await self._inventory.look_for_kinds()
+                await self._inventory.look_for_kinds(whole=has_cause)
             except CockpitError as error:
                 self._unanswered = error
             else:

@@ -90,12 +90,13 @@ async def read_surroundings(api: Api, job: KubeJob) -> Surroundings:
 async def read_namespace(api: Api, namespace: str) -> Surroundings:
     """Read what decides about a job of the namespace that is not submitted yet."""
     classes, quotas, labels = await asyncio.gather(
-        PriorityClasses(api).of_pods(), _quotas(api, namespace), _labels(api, namespace)
+        PriorityClasses(api).of_pods(), _quotas(api, namespace), namespace_labels(api, namespace)
     )
     return _of_classes(classes)._replace(quotas=quotas, labels=labels)
 
 
-async def _labels(api: Api, namespace: str) -> Mapping[str, str] | None:
+async def namespace_labels(api: Api, namespace: str) -> Mapping[str, str] | None:
+    """Return the labels of a namespace; None: they may not be read."""
     try:
         answer = await api.get(NAMESPACES.path(name=namespace))
     except ApiError:

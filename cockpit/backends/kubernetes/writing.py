@@ -200,9 +200,18 @@ class ObjectWriter:
             advice = "`cockpit jobs` and `cockpit nodes` show what became of it."
             raise MayBeAccepted(str(error), advice=advice) from error
         except ApiError as error:
-            raise RequestRefused(
-                Refusal(_KINDS.get(error.code, RefusalKind.UNAVAILABLE), f"The cluster refuses this: {error.message}")
-            ) from error
+            why = error.message
+            if error.lacks_kind and path.startswith("/apis/"):
+                why = f"{_kind_of(path)} are not served any more. What is served is read again; try once more."
+            kind = _KINDS.get(error.code, RefusalKind.UNAVAILABLE)
+            raise RequestRefused(Refusal(kind, f"The cluster refuses this: {why}")) from error
+
+
+def _kind_of(path: str) -> str:
+    """Return what sentences call the kind of object that a path of an API group is about, with its version."""
+    _, _, group, version, *rest = path.split("/")
+    plural = rest[2] if rest[0] == "namespaces" and len(rest) > len(("namespaces", "NAME")) else rest[0]
+    return f"{plural}.{group}/{version}"
 
 
 def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

@@ -98,6 +98,10 @@ class AdmissionState:
         queued.sort(key=queue_order)
         self._classes[workload.key] = _class_of(workload)
 
+    def remove(self, workload: AdmissionWorkload) -> None:
+        """Take a job that waits out of its queue."""
+        self.waiting[workload.queue].remove(workload)
+
     def judge(self, workload: AdmissionWorkload) -> Verdict:
         """Return what its queue would do with the job now, were it the first."""
         self.judgements += 1

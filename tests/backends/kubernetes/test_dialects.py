@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
+from cockpit.backends.kubernetes import dialects
 from cockpit.backends.kubernetes.backend import KubernetesBackend
+from cockpit.backends.kubernetes.resources import PYTORCH_JOBS
+from cockpit.backends.kubernetes.wire.api import Api
+from cockpit.backends.kubernetes.wire.schema import SpecFields, spec_fields
 from cockpit.errors import RequestRefused
 from cockpit.model.asking import WantedLimit
 from cockpit.model.jobrow import JobRow
@@ -67,6 +71,36 @@ async def test_a_job_is_created_in_the_form_that_the_cluster_serves(
     # The schema is read once.
     assert sum(each.startswith(OPENAPI) for each in server.requests) == 1
     await backend.close()
+
+
+@pytest.mark.req("KU-01", "KU-03")
+async def test_a_definition_that_another_one_replaces_is_read_again(
+    server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dialects, "KEPT_SECONDS", 0.0)
+    backend = open_fake(server, tmp_path)
+    server.schemas = {OPENAPI.removeprefix("GET "): schema(*FLAT)}
+    one, two, three = (
+        a_spec(name=name, image="img:1", mode=Mode.PYTORCH, nodes=2, time_limit_seconds=600)
+        for name in ("one", "two", "three")
+    )
+    await backend.submit([one])
+    assert "activeDeadlineSeconds" in server.object(f"{JOBS}/one")["spec"]
+    server.schemas = {OPENAPI.removeprefix("GET "): schema(*WITH_POLICY)}
+    await backend.submit([two])
+    assert server.object(f"{JOBS}/two")["spec"]["runPolicy"]["activeDeadlineSeconds"] == 600
+    await backend.submit([three])
+    assert server.object(f"{JOBS}/three")["spec"].keys() == server.object(f"{JOBS}/two")["spec"].keys()
+    await backend.close()
+
+
+@pytest.mark.req("PF-20")
+async def test_a_definition_that_stays_is_not_sent_again(server: FakeApi, api: Api) -> None:
+    server.schemas = {OPENAPI.removeprefix("GET "): schema(*FLAT)}
+    first = await spec_fields(api, PYTORCH_JOBS, SpecFields())
+    assert first.names == {*FLAT}
+    # A server that knows the tag answers without a body: what is returned is what was known.
+    assert await spec_fields(api, PYTORCH_JOBS, first) is first
 
 
 @pytest.mark.req("KU-03", "KU-07")

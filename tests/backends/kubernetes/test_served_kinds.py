@@ -14,9 +14,11 @@ from cockpit.backends.kubernetes.resources import KUBE_QUEUE_KINDS, QUEUES, QUOT
 from cockpit.backends.kubernetes.wire import reflector, served_kinds
 from cockpit.backends.kubernetes.wire.api import Api
 from cockpit.backends.kubernetes.wire.served_kinds import ServedKinds
-from cockpit.errors import Unreachable
+from cockpit.errors import RequestRefused, Unreachable
 from cockpit.model.job import JobState
+from cockpit.model.spec import Mode
 from tests.backends.kubernetes.objects import a_template
+from tests.builders import a_spec
 from tests.doubles.kubernetes_api import FakeApi, Reply
 
 pytestmark = pytest.mark.req("KU-01")
@@ -116,6 +118,41 @@ async def test_a_job_outlasts_the_version_in_which_its_kind_is_served(
             if any("v2beta1/mpijobs?" in each for each in server.requests):
                 break
     assert set(seen) == {JobState.QUEUED}
+
+
+GONE = Reply(404, b"404 page not found\n", {"Content-Type": "text/plain"})
+
+
+async def test_a_server_that_lacks_a_kind_is_asked_for_its_kinds_at_once(
+    backend: KubernetesBackend, server: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without a cause it would not be asked for the rest of this test.
+    monkeypatch.setattr(session, "CHECK_SECONDS", 10 * LONGEST)
+    monkeypatch.setattr(session, "RECHECK_SECONDS", 0.01)
+    monkeypatch.setattr(served_kinds, "LOOKS_WITHOUT_TAG", 1000)
+    server.version = "v1.24.17"
+    assert await backend.jobs() == []
+    server.create(f"{MPI_2}/namespaces/team-a/mpijobs", {"kind": "MPIJob", "metadata": {"name": "late"}})
+    server.kinds = {"/apis/batch/v1": ("jobs",), MPI_2: ("mpijobs",)}
+    server.answer_next(f"POST {KUBEFLOW}/namespaces/team-a/pytorchjobs", GONE)
+    with pytest.raises(RequestRefused, match=r"pytorchjobs\.kubeflow\.org/v1 are not served any more"):
+        await backend.submit([a_spec(name="new", image="img:1", mode=Mode.PYTORCH, nodes=2)])
+    async with aclosing(states(backend, "late")) as seen:
+        assert await anext(seen) is JobState.QUEUED
+
+
+async def test_a_server_that_says_often_that_it_lacks_a_kind_is_not_asked_often(
+    backend: KubernetesBackend, server: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "CHECK_SECONDS", 10 * LONGEST)
+    monkeypatch.setattr(session, "RECHECK_SECONDS", 5 * LONGEST)
+    await backend.jobs()
+    server.requests.clear()
+    for _ in range(50):
+        server.answer_next(f"POST {KUBEFLOW}/namespaces/team-a/pytorchjobs", GONE)
+        with pytest.raises(RequestRefused):
+            await backend.submit([a_spec(name="new", image="img:1", mode=Mode.PYTORCH, nodes=2)])
+    assert not [each for each in server.requests if each.startswith("GET /apis ")]
 
 
 @pytest.mark.req("PF-20")

@@ -35,7 +35,8 @@ class QueuePrediction:
         self.state: AdmissionState = admission_state(objects)
         self.waiting = {each.key: each for queued in self.state.waiting.values() for each in queued}
         self.times, self.now = times, times.view.now
-        self._checked = {each.metadata.name for each in objects.cluster_queues if each.checks}
+        self.checked = {each.metadata.name for each in objects.cluster_queues if each.checks}
+        """The queues whose jobs need admission checks beside their quota."""
         self._starts: Mapping[str, QueuedStart] = {}
         self._careful: Mapping[str, QueuedStart] = {}
         if not objects.has_fair_sharing or len(self.waiting) == 1:
@@ -56,7 +57,7 @@ class QueuePrediction:
     def is_admitted_now(self, key: str) -> bool:
         """Return whether the job is admitted at once, without a preemption or a check before it."""
         start, workload = self._starts.get(key), self.waiting.get(key)
-        if start is None or workload is None or start.admitted_at > self.now or workload.queue in self._checked:
+        if start is None or workload is None or start.admitted_at > self.now or workload.queue in self.checked:
             return False
         return self.state.judge(workload).mode is Mode.FIT
 
@@ -74,7 +75,7 @@ class QueuePrediction:
 
     def _why_no_bound(self, workload: AdmissionWorkload, start: QueuedStart) -> NoBound:
         """Return why no latest start is promised: none ever is, since later jobs of higher priority come first."""
-        if workload.queue in self._checked:
+        if workload.queue in self.checked:
             return NoBound.ADMISSION_CHECKS
         if not self.times.view.nodes:
             return NoBound.NODES_UNSEEN

@@ -18,7 +18,7 @@ from cockpit.backends.kubernetes.mapping.kube_queue import QUOTA_LABELS, queue_o
 from cockpit.backends.kubernetes.mapping.quantities import pod_tres, requested, tres_amounts
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, JobState
-from cockpit.model.quota import JOBS, RESOURCES, Amounts, QuotaTree, places
+from cockpit.model.quota import JOBS, RESOURCES, SEPARATOR, Amounts, QuotaTree, places
 from cockpit.model.reasons import QuotaFull, QuotaMaxJobs
 from cockpit.model.view import QueueKind, QueueRow
 from cockpit.sched.rules.limits import NO_SCOPE, Counter, Running
@@ -64,6 +64,10 @@ class QuotaLeaves:
         # Without the root, which has all there is and cannot borrow.
         self.borrowing = tuple(share for share in shares if share.path not in parents and len(share.line) > 1)
         """The leaves."""
+
+    def can_be_named(self, path: str) -> bool:
+        """Return whether a job of any namespace can name this leaf by a label."""
+        return self._by_name.get(path.rpartition(SEPARATOR)[2]) == path
 
     def of(self, namespace: str, label: Callable[[str], str]) -> str:
         """Return the path of the job's leaf; NO_LEAF: it belongs to none. `label`: returns a label of the job."""
@@ -112,6 +116,21 @@ class QuotaUse:
             after.job if after is not None else None,
             after.ends_at if after is not None else None,
         )
+
+    def short(self, job: KubeJob) -> frozenset[str]:
+        """Return the resources of which the job finds too little in the tree."""
+        leaf, wanted = self._leaf(job), _wanted(job)
+        limits = self._leaves.quotas.joined(NO_SCOPE, leaf).running if leaf != NO_LEAF else ()
+        return frozenset(each.resource for each in limits if self._excess(each, wanted) > 0)
+
+    def admits(self, job: KubeJob, less: Amounts, leaf: str = "") -> bool:
+        """Return whether a job that waits would fit with so much less of each resource. `leaf`: the path of its node;
+        empty: its own."""
+        leaf, wanted = leaf or self._leaf(job), _wanted(job)
+        if leaf == NO_LEAF:
+            return False
+        smaller = {name: amount - less.get(name, 0) for name, amount in wanted.items()}
+        return all(self._excess(each, smaller) <= 0 for each in self._leaves.quotas.joined(NO_SCOPE, leaf).running)
 
     def holders(self, limit: QuotaFull | QuotaMaxJobs) -> list[JobId]:
         """Return the jobs that use the node's resource, the largest use first."""

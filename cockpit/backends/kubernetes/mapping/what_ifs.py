@@ -75,10 +75,12 @@ def _less(
         halves = (amount // 2, amount // 4, 1) if name in CARDS else ()
         for less in sorted({*free, *halves, bounds.get(name, 0)}, reverse=True):
             if 0 < less < amount:
-                yield from _with_amount(name, amount, less, spec)
+                yield from with_amount(name, amount, less, spec)
 
 
-def _with_amount(name: str, amount: int, less: int, spec: JobSpec) -> Iterator[PodChange]:
+def with_amount(name: str, amount: int, less: int, spec: JobSpec) -> Iterator[PodChange]:
+    """Yield the pods with at most so much of a resource, rounded down to what a user writes; none for a resource that a
+    specification does not name. `amount`: the most that a pod requests now."""
     if name in CARDS:
         fields, shown, unit = {"card_milli": less * WHOLE_CARD}, Change.CARDS, 1
     elif name == CPU:
@@ -95,12 +97,13 @@ def _with_amount(name: str, amount: int, less: int, spec: JobSpec) -> Iterator[P
         shown,
         str(-(-amount // unit)),
         str(less // unit),
-        partial(_bound, name, less),
+        partial(bound, name, less),
         replace(spec, specs=tuple(_with_fields(each, fields) for each in spec.specs)),
     )
 
 
-def _bound(name: str, most: int, needs: PodNeeds) -> PodNeeds:
+def bound(name: str, most: int, needs: PodNeeds) -> PodNeeds:
+    """Return the needs with at most so much of a resource."""
     request = ((each, min(amount, most) if each == name else amount) for each, amount in needs.request)
     return replace(needs, request=tuple(request))
 
@@ -184,14 +187,14 @@ def _without_rules(needs: PodNeeds, spec: JobSpec, refused: list[list[NodeObstac
 def _higher(pods: Sequence[PodNeeds], spec: JobSpec, classes: Mapping[str, int]) -> Iterator[PodChange]:
     own = max((each.priority for each in pods), default=0)
     names = {value: name for name, value in classes.items()}
-    before = names.get(own, str(own))
+    for name, value in higher_classes(own, classes):
+        before = names.get(own, str(own))
+        yield PodChange(Change.PRIORITY_CLASS, before, name, partial(_raise, value), replace(spec, qos=name))
+
+
+def higher_classes(own: int, classes: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Yield the classes above a priority with their values, the lowest first."""
     for name, value in sorted(classes.items(), key=lambda each: each[1]):
         # Those of Kubernetes itself are for its own pods.
         if value > own and not name.startswith("system-"):
-            yield PodChange(
-                Change.PRIORITY_CLASS,
-                before,
-                name,
-                partial(_raise, value),
-                replace(spec, qos=name),
-            )
+            yield name, value

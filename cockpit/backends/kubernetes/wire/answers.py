@@ -66,6 +66,11 @@ class ApiError(CockpitError):
         return self.code == HTTPStatus.NOT_FOUND
 
     @property
+    def lacks_kind(self) -> bool:
+        """Whether the server does not serve the kind of object at all: of a missing object it says the name."""
+        return self.is_absent and not (self.details is not None and self.details.name)
+
+    @property
     def is_expired(self) -> bool:
         """Whether a list or watch has to begin anew, because its version is too old."""
         return self.code == HTTPStatus.GONE

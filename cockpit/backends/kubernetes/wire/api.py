@@ -34,6 +34,8 @@ PATIENCE_SECONDS = 20.0
 _LONGEST_WAIT_SECONDS = 10.0
 _OF_USERS = ("/log", "/exec")
 """Ends of paths that only a user asks for, as opposed to what is read all the time."""
+_SLASHES_OF_GROUP = 3
+"""Of a version of an API group, `/apis/GROUP/VERSION`."""
 _BUSY = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
 
 
@@ -77,6 +79,8 @@ class Api:
         self._connection, self._sleep = connection, sleep
         self.refused: Callable[[str], None] = lambda _: None
         """Called with the path of a change, a log or a shell that the user has no right to."""
+        self.lacks_kind: Callable[[], None] = lambda: None
+        """Called when the server does not serve the kind of object that it was asked about."""
 
     def through(self, prefix: str) -> Api:
         """Return the API server behind a proxy of this one. `prefix`: the proxy's path."""
@@ -221,6 +225,8 @@ class Api:
             else:
                 if error.is_forbidden and (request.method != "GET" or request.path.endswith(_OF_USERS)):
                     self.refused(request.path)
+                if error.lacks_kind and _is_of_kind(request.path):
+                    self.lacks_kind()
                 raise error
 
     async def _send_once(self, request: ApiRequest, connected: Connected) -> ClientResponse:
@@ -250,6 +256,11 @@ class Api:
 
 
 _KINDS = {"TimeoutError": "no answer in time", "SocketTimeoutError": "no answer in time"}
+
+
+def _is_of_kind(path: str) -> bool:
+    """Return whether a path is about objects of an API group, as opposed to what the group has."""
+    return path.startswith("/apis/") and path.count("/") > _SLASHES_OF_GROUP
 
 
 def _retry_after(response: ClientResponse, error: ApiError) -> float:

@@ -8,12 +8,15 @@
 6. A kind that is refused (403, 404) is gone when it is refused several times: a server that starts refuses what it has
    not read yet.
 7. After any other failure wait, longer each time and with jitter, then resume.
+8. A kind whose first list fails `ATTEMPTS` times, or does not begin for a while, counts as unlisted until it is there:
+   its conversion webhook may be broken, for example, and all other kinds in order.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from random import Random
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
@@ -48,6 +51,12 @@ POLL_SECONDS = 30.0
 """Pause between two lists of objects that may not be watched."""
 REFUSALS = 4
 """So often a kind that has objects is refused, in some three seconds, until they count as gone."""
+ATTEMPTS = 3
+"""So often the first list of a kind fails, in a second or two, until the rest is shown without it."""
+SLOW_SECONDS = 10.0
+"""How long the rest waits for the first page of a kind that is not answered."""
+TURN_SECONDS = 3.0
+"""After so long without a first page another list may begin."""
 ABSENT_PAUSE_SECONDS = 60.0
 """Pause before a kind is asked for again that the server does not serve, or that the user may not list."""
 _GONE = 410
@@ -85,6 +94,8 @@ class Pace(NamedTuple):
     """A server that has just restarted gets one list at a time."""
     random: Random
     """Spreads retries and the ends of watches over time."""
+    patience: float | None = None
+    """Seconds until a kind whose first list does not begin counts as unlisted; None: `SLOW_SECONDS`."""
 
 
 class Reflector(Generic[T]):
@@ -102,10 +113,10 @@ class Reflector(Generic[T]):
         moved: Callable[[], None] = lambda: None,
     ) -> None:
         """`kind`: the struct of the needed fields. `changed` is called for each change, in order. `pace`: shared by all
-        reflectors of the server. `moved` is called when `synced`, `trouble` or `absent` has changed."""
+        reflectors of the server. `moved` is called when `synced`, `trouble`, `absent` or `unlisted` has changed."""
         self.resource, self.namespace = resource, namespace
         self._api, self._changed, self._moved = api, changed, moved
-        self._listing, self._random = pace
+        self._listing, self._random, self._patience = pace
         self._page = msgspec.json.Decoder(Page[kind])  # type: ignore[valid-type] # msgspec takes the class
         self._decoder = msgspec.json.Decoder(kind)
         self.objects: dict[str, T] = {}
@@ -119,6 +130,15 @@ class Reflector(Generic[T]):
         self._version = ""
         self._failures = 0
         self._refusals = 0
+        self._is_slow = False
+        self._told: tuple[object, ...] = ()
+        """The state that `moved` was last called with."""
+
+    @property
+    def unlisted(self) -> CockpitError | None:
+        """Why the rest is not to wait for these objects, which have never been listed; None: it is (step 8)."""
+        gives_up = self._is_slow or self._failures >= ATTEMPTS
+        return self.trouble if gives_up and not self.synced else None
 
     async def run(self) -> None:
         """Keep the copy. Never ends."""
@@ -156,16 +176,53 @@ class Reflector(Generic[T]):
     async def _list(self) -> None:
         """Replace the copy by a new list (step 1)."""
         listed: set[str] = set()
-        async with self._listing:
+        async with self._turn() as answered:
             async for page in read_pages(self._api, self.resource, self._page, self.namespace):
+                answered()
                 for each in page.items or ():
                     listed.add(each.metadata.uid)
                     self._put(each)
                 version = page.metadata.resource_version
         for uid in self.objects.keys() - listed:
             self._remove(uid)
-        self._version, self._refusals = version, 0
+        self._version, self._refusals, self._is_slow = version, 0, False
         self._state(synced=True)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[Callable[[], None]]:
+        """Wait for the turn to list; yield what is called when the server answers.
+
+        A list that does not begin passes its turn on, so that it holds up no other kind.
+        """
+        await self._listing.acquire()
+        loop, is_over = asyncio.get_running_loop(), False
+
+        def pass_on() -> None:
+            nonlocal is_over
+            if not is_over:
+                is_over = True
+                self._listing.release()
+
+        patience = SLOW_SECONDS if self._patience is None else self._patience
+        timers = loop.call_later(TURN_SECONDS, pass_on), loop.call_later(patience, self._slow, patience)
+
+        def answered() -> None:
+            for each in timers:
+                each.cancel()
+
+        try:
+            yield answered
+        finally:
+            answered()
+            pass_on()
+
+    def _slow(self, seconds: float) -> None:
+        """Give up waiting for the first page of the first list (step 8)."""
+        if not self.synced:
+            self._is_slow = True
+            why = f"{self.resource.shown} were not listed within {seconds:.0f} s"
+            said = f"The API server of the context {self._api.context!r} does not answer: {why}."
+            self._state(synced=False, trouble=Unreachable(said))
 
     async def _follow(self) -> None:
         """Follow the changes until the watch ends, or for a while."""
@@ -252,16 +309,18 @@ class Reflector(Generic[T]):
     async def _pause(self, error: CockpitError) -> None:
         """Wait before the next attempt (step 7)."""
         # Load balancers cut watches that are in order: the first failure is none of the server's.
-        if self._failures or not self.synced:
-            self._state(synced=self.synced, trouble=error)
+        is_trouble = bool(self._failures) or not self.synced
         longest = min(FIRST_PAUSE_SECONDS * 2**self._failures, LONGEST_PAUSE_SECONDS)
         self._failures += 1
+        if is_trouble:
+            self._state(synced=self.synced, trouble=error)
         await asyncio.sleep(longest * (0.5 + self._random.random() / 2))
 
     def _state(self, *, synced: bool, trouble: CockpitError | None = None, absent: ApiError | None = None) -> None:
-        before = (self.synced, str(self.trouble), str(self.absent))
         self.synced, self.trouble, self.absent = synced, trouble, absent
-        if before != (self.synced, str(self.trouble), str(self.absent)):
+        state = (self.synced, str(self.trouble), str(self.absent), self.unlisted is not None)
+        before, self._told = self._told, state
+        if before != state:
             self._moved()
 
 

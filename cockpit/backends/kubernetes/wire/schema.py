@@ -6,11 +6,13 @@ version of an API group (`/openapi/v3`, Kubernetes 1.24 and later).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from cockpit.backends.kubernetes.resources import Resource
 from cockpit.backends.kubernetes.wire.answers import ApiError
-from cockpit.backends.kubernetes.wire.api import Api
+from cockpit.backends.kubernetes.wire.api import JSON, Api
 from cockpit.errors import Unreachable
 
 
@@ -45,14 +47,26 @@ class _Document(msgspec.Struct, frozen=True):
 _DOCUMENT = msgspec.json.Decoder(_Document)
 
 
-async def spec_fields(api: Api, resource: Resource) -> frozenset[str] | None:
-    """Return the names of the fields in the spec of a kind; None: the cluster does not say, or takes any field."""
+class SpecFields(NamedTuple):
+    """The fields in the spec of a kind."""
+
+    names: frozenset[str] | None = None
+    """None: the cluster does not say, or takes any field."""
+    tag: str = ""
+    """The ETag of the answer that says so; empty: it has none."""
+
+
+async def spec_fields(api: Api, resource: Resource, known: SpecFields) -> SpecFields:
+    """Return the fields in the spec of a kind. `known`: what the server said last, which it need not repeat."""
     path = f"/openapi/v3/apis/{resource.group}/{resource.version}"
     try:
-        document = _DOCUMENT.decode(await api.get(path))
+        answer = await api.get_unless(known.tag, path, accept=JSON)
+        if answer is None:
+            return known
+        document = _DOCUMENT.decode(answer.body)
     except ApiError as error:
         if error.is_absent or error.is_forbidden:
-            return None
+            return SpecFields()
         raise
     except msgspec.DecodeError as error:
         raise Unreachable(f"The API server's answer about {path} cannot be read: {error}.") from error
@@ -61,5 +75,6 @@ async def spec_fields(api: Api, resource: Resource) -> frozenset[str] | None:
             continue
         spec = schema.properties.spec if schema.properties is not None else None
         # Kubernetes' own kinds name the schema of their spec, and have the same fields everywhere.
-        return frozenset(spec.properties) if spec is not None and spec.properties else None
-    return None
+        names = frozenset(spec.properties) if spec is not None and spec.properties else None
+        return SpecFields(names, answer.tag)
+    return SpecFields()

@@ -74,12 +74,13 @@ class ServedKinds:
         """Return those of the kinds that the server serves."""
         return frozenset(self._kinds.values()).intersection(wanted)
 
-    async def look(self) -> bool:
+    async def look(self, *, whole: bool = False) -> bool:
         """Ask the server, and return whether it serves other kinds than before. Raises `CockpitError`.
 
-        Each look is one request, but the first one to an old server, and one in `LOOKS_WITHOUT_TAG` later ones.
+        Each look is one request, but the first one to an old server, one in `LOOKS_WITHOUT_TAG` later ones, and a
+        `whole` one, for which there is a cause.
         """
-        if self._tag or self._looks % LOOKS_WITHOUT_TAG == 0:
+        if whole or self._tag or self._looks % LOOKS_WITHOUT_TAG == 0:
             self._seen = await self._answer()
         else:
             # A sign of life all the same.
