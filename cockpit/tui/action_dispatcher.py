@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
-
-from textual.app import SystemCommand
-from textual.markup import escape
 
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.capabilities import Ability
 from cockpit.present.frame import Key
 from cockpit.present.requests import refusal_text
-from cockpit.present.safe import safe
-from cockpit.present.saved import SAVED
 from cockpit.tui import commands
 from cockpit.tui.action import ActionContext
-from cockpit.tui.actions.all import command_name
 from cockpit.tui.keymap import key_name
+from cockpit.tui.palette_entries import jobs_named, palette_entries
 from cockpit.tui.parts import HelpEntry
 
 if TYPE_CHECKING:
@@ -25,6 +19,7 @@ if TYPE_CHECKING:
 
     from cockpit.tui.action import Action
     from cockpit.tui.cockpit import Cockpit
+    from cockpit.tui.parts import PaletteEntry
 
 
 class ActionDispatcher:
@@ -34,6 +29,7 @@ class ActionDispatcher:
         """Make the dispatcher of these actions, which have the user's keys."""
         self._app = app
         self.actions = actions
+        self._recent: dict[str, None] = {}
 
     def context(self) -> ActionContext:
         """Return the state by which actions decide whether they can be performed."""
@@ -73,24 +69,29 @@ class ActionDispatcher:
             if each.keys and context.view in each.views
         ]
 
-    def palette(self) -> Iterator[SystemCommand]:
-        """Yield the entries of Textual's command palette: every action with its key, or why it is refused now; then
-        every saved filter and every theme."""
-        app, context = self._app, self.context()
-        for action in self.actions:
-            key = f"{key_name(action.keys[0])} · " if action.keys else ""
-            refusal = action.refusal(context)
-            # Textual reads these texts as markup: brackets in them, as in `34_[0-3]`, would vanish or raise an error.
-            about = escape(f"not now: {refusal}" if refusal else action.help)
-            name = command_name(action.id).replace("-", " ")
-            yield SystemCommand(name, f"{key}{about}", partial(self.perform, action.id))
-        for name, text in sorted(app.state.saved_filters(app.selection.view_name).items()):
-            saved = f"{SAVED}{name}"
-            yield SystemCommand(
-                f"filter {saved}", escape(safe(text)), partial(app.main_screen.entry_line.filter, saved)
-            )
-        for name, theme in sorted(app.options.themes.items()):
-            yield SystemCommand(f"theme {name}", escape(safe(theme.title)), partial(app.use_theme, name))
+    def palette(self) -> Sequence[PaletteEntry]:
+        """Return what the palette finds, besides jobs: actions, saved filters, themes, clusters, nodes, queues."""
+        return list(palette_entries(self._app, self.actions, self.context()))
+
+    def jobs_named(self, text: str) -> Sequence[PaletteEntry]:
+        """Return the first jobs whose id begins with the text, or whose name contains it."""
+        return list(jobs_named(self._app, text))
+
+    @property
+    def recent(self) -> Sequence[str]:
+        """The ids of the palette's entries that the user ran, the last one first."""
+        return [*reversed(self._recent)]
+
+    def run_entry(self, entry: PaletteEntry) -> None:
+        """Run an entry of the palette, or show a toast with the reason why it is refused."""
+        if entry.refusal:
+            self._app.clear_notifications()
+            self._app.notify(entry.refusal, severity="warning")
+            return
+        # A dictionary as an ordered set: what is run again moves to its end.
+        self._recent.pop(entry.id, None)
+        self._recent[entry.id] = None
+        entry.run()
 
     def completions(self) -> Sequence[str]:
         """Return what the command line completes at its beginning; of several names the shortest first."""

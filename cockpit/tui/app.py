@@ -33,16 +33,16 @@ from cockpit.tui.keyboard import KeyQueue, KeyTaken, is_on_removed_widget
 from cockpit.tui.keymap import names_of_keys, with_keys
 from cockpit.tui.painting import RESET_MODES, Painter
 from cockpit.tui.poller import Poller
-from cockpit.tui.screens.dialog import Confirm, Palette
+from cockpit.tui.screens.action_palette import ActionPalette
+from cockpit.tui.screens.dialog import Confirm
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.selection import Selection
 from cockpit.tui.undo import LastAct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from rich.console import RenderableType
-    from textual.app import SystemCommand
     from textual.color import Color
     from textual.driver import Driver
     from textual.screen import Screen
@@ -59,7 +59,10 @@ class CockpitApp(Cockpit, inherit_bindings=False):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         "app.tcss",
-        *(f"screens/{screen}.tcss" for screen in ("main", "job", "form", "specs", "dialog", "help", "pick")),
+        *(
+            f"screens/{screen}.tcss"
+            for screen in ("main", "job", "form", "specs", "dialog", "help", "pick", "action_palette")
+        ),
     ]
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = []
@@ -139,12 +142,11 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         self.dispatcher.press(key)
 
     def action_command_palette(self) -> None:
-        # No second palette above the first. Textual makes sure of that in the method that this one replaces.
-        if not isinstance(self.screen, Palette):
-            self.push_screen(Palette(id="--command-palette"))
-
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002 - Textual's signature
-        return self.dispatcher.palette()
+        # This key comes here from above every screen; a second palette above the first would be no use.
+        if isinstance(self.screen, ActionPalette):
+            self.screen.dismiss(None)
+        else:
+            self.push_screen(ActionPalette())
 
     async def _may_run(self, commands: Sequence[CommandPreview]) -> bool:
         """Ask the user whether these commands may run on the cluster."""

@@ -167,6 +167,12 @@ class EntryLine:
         self._came_from = self._tables.table.cursor_id
         self.filter(text)
 
+    def show_row(self, row_id: Hashable) -> None:
+        """Put the cursor on this row of the present view; a filter that hides the row is removed."""
+        if self.filter_text and self._tables.rows[self._tables.view.id].place(row_id) is None:
+            self.filter("")
+        self._tables.table.move_to(row_id)
+
     def toggle_state(self, states: str) -> None:
         """Show only the rows in these states, instead of other states that were chosen so; shown already: all states.
 

@@ -28,6 +28,21 @@ class HelpEntry(NamedTuple):
     """The reason why the action cannot be performed now; empty when it can."""
 
 
+class PaletteEntry(NamedTuple):
+    """Something that the palette finds and Enter runs: an action, a view, a job, a theme."""
+
+    id: str
+    name: str
+    about: str
+    run: Callable[[], object]
+    keys: tuple[str, ...] = ()
+    """Names of its keys as users read them."""
+    refusal: str = ""
+    """The reason why it cannot be run now; empty when it can."""
+    is_elsewhere: bool = False
+    """Whether it belongs to another view, so that it is listed only for a name that was typed."""
+
+
 # Controllers, screens and the entry line name these protocols instead of the classes, which import them in turn:
 # actions import controllers, the dispatcher imports the actions, the selection imports the pages.
 class JobView(Protocol):
@@ -58,6 +73,9 @@ class PollerPart(Protocol):
 
     async def catch_up(self) -> None:
         """Fetch all that the screen shows and draw it. Raises `CockpitError`."""
+
+    async def fetch_names(self) -> bool:
+        """Fetch once the queues and accounts, whose names palette and command line offer; return whether any came."""
 
     def toggle_updates(self) -> None:
         """Pause updates of the screen, or resume them."""
@@ -107,6 +125,19 @@ class DispatcherPart(Protocol):
 
     def help_entries(self) -> Sequence[HelpEntry]:
         """Return every action of the present view that has a key."""
+
+    def palette(self) -> Sequence[PaletteEntry]:
+        """Return what the palette finds, besides jobs: actions, saved filters, themes, clusters, nodes, queues."""
+
+    def jobs_named(self, text: str) -> Sequence[PaletteEntry]:
+        """Return the first jobs whose id begins with the text, or whose name contains it."""
+
+    @property
+    def recent(self) -> Sequence[str]:
+        """The ids of the palette's entries that the user ran, the last one first."""
+
+    def run_entry(self, entry: PaletteEntry) -> None:
+        """Run an entry of the palette, or show a toast with the reason why it is refused."""
 
     def completions(self) -> Sequence[str]:
         """Return what the command line completes at its beginning; of several names the shortest first."""

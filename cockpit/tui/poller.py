@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.errors import CockpitError, LoginLost, RequestRefused, Unreachable
@@ -30,7 +31,8 @@ from cockpit.tui.forecasts import Forecasts
 from cockpit.tui.priority_feed import PriorityFeed
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
-from cockpit.tui.views.all import NODES
+from cockpit.tui.views.accounts import ACCOUNTS
+from cockpit.tui.views.all import NODES, QUEUES
 from cockpit.tui.views.clusters import CLUSTERS
 from cockpit.tui.views.jobs import JOBS
 from cockpit.tui.views.priority import PRIORITY
@@ -308,6 +310,20 @@ class Poller:
             self._state.details = {row.id: await self._app.backend.job(row.id)}
         if self._tables.view is JOBS:
             self._forecasts.update(self._visible_queued_jobs(), row)
+
+    async def fetch_names(self) -> bool:
+        """Fetch once the queues and accounts, whose names palette and command line offer; return whether any came."""
+        came = False
+        for view, is_known in (
+            (QUEUES, bool(self._state.queue_rows.rows())),
+            (ACCOUNTS, self._state.accounts is not None),
+        ):
+            if not is_known and view.fetch is not None and self._state.paused is None:
+                # Some clusters have none, and refuse; then there are no names to offer.
+                with suppress(CockpitError):
+                    await view.fetch(self._fetch_context())
+                    came = True
+        return came
 
     def _fetch_context(self) -> FetchContext:
         tables = self._tables

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cockpit.model.ids import JobId
 from cockpit.tui.action import JOB, NODE, ON_PLACES
-from cockpit.tui.screens.dialog import Palette
+from cockpit.tui.screens.action_palette import ActionPalette
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
 from cockpit.tui.views.all import CATALOGUE
@@ -41,7 +41,7 @@ class Selection:
         """The top screen, below the command palette where that is open; None: the application closes."""
         # The palette lists the actions of the view from which it was opened, so that it is no view itself.
         stack = reversed(self._app.screen_stack)
-        return next((screen for screen in stack if not isinstance(screen, Palette)), None)
+        return next((screen for screen in stack if not isinstance(screen, ActionPalette)), None)
 
     @property
     def job_page(self) -> JobPage | None:

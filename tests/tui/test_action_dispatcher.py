@@ -216,7 +216,7 @@ async def test_a_lost_login_names_the_key_that_the_user_bound(keys: dict[str, li
 async def test_actions_that_only_slurm_supports_are_marked_among_the_commands() -> None:
     async with the_lab() as lab:
         only_slurm = "Only a Slurm cluster does this: this one is cockpit's own."
-        refused = {entry.title for entry in lab.cockpit.app.dispatcher.palette() if only_slurm in entry.help}
+        refused = {entry.name for entry in lab.cockpit.app.dispatcher.palette() if only_slurm in entry.refusal}
         assert refused == {"signal", "top", "update"}
 
 

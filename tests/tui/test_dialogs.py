@@ -9,8 +9,9 @@ from textual import events
 
 from cockpit.tui.app import defect_text
 from cockpit.tui.opening import CockpitApp
-from cockpit.tui.screens.dialog import Palette
+from cockpit.tui.screens.action_palette import ActionPalette
 from cockpit.tui.screens.main import MainScreen
+from cockpit.tui.widgets.entry import SafeInput
 from tests.tui.lab import the_lab
 
 
@@ -27,12 +28,12 @@ def click(app: CockpitApp, x: int, y: int) -> None:
 @pytest.mark.req("UI-26", "UI-30")
 async def test_two_clicks_beside_the_palette_close_the_palette_alone() -> None:
     async with the_lab() as lab:
-        await lab.cockpit.press("ctrl+p").sees("Search for commands")
+        await lab.cockpit.press("ctrl+p").sees("the name of an action")
         for _ in range(3):
             click(lab.cockpit.app, 2, 2)
-        await lab.cockpit.misses("Search for commands").sees("train")
+        await lab.cockpit.misses("the name of an action").sees("train")
         assert isinstance(lab.cockpit.app.screen, MainScreen)
-        await lab.cockpit.press("ctrl+p").sees("Search for commands").press("Esc").misses("Search for commands")
+        await lab.cockpit.press("ctrl+p").sees("the name of an action").press("Esc").misses("Search for commands")
 
 
 @pytest.mark.req("UI-20", "UI-26")
@@ -54,9 +55,9 @@ async def test_a_dialog_that_closes_below_others_closes_them_too() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("n").sees("New job")
         form = lab.cockpit.app.screen
-        await lab.cockpit.press("ctrl+p").sees("Search for commands")
+        await lab.cockpit.press("ctrl+p").sees("the name of an action")
         form.dismiss(None)
-        await lab.cockpit.misses("New job", "Search for commands")
+        await lab.cockpit.misses("New job", "the name of an action")
         assert isinstance(lab.cockpit.app.screen, MainScreen)
 
 
@@ -131,10 +132,10 @@ async def test_a_click_on_a_removed_but_still_drawn_widget_has_no_effect() -> No
 @pytest.mark.req("UI-26", "UI-30")
 async def test_text_typed_into_the_palette_is_not_searched_after_it_is_closed() -> None:
     async with the_lab() as lab:
-        await lab.cockpit.press("ctrl+p").sees("Search for commands")
+        await lab.cockpit.press("ctrl+p").sees("the name of an action")
         palette = lab.cockpit.app.screen
-        assert isinstance(palette, Palette)
+        assert isinstance(palette, ActionPalette)
         await palette.dismiss(None)
-        palette._gather_commands("theme")  # as the handler of what is typed does
-        await lab.cockpit.misses("Search for commands").sees("train")
+        palette._typed(SafeInput.Changed(SafeInput(), "theme"))  # as a key that was under way does
+        await lab.cockpit.misses("the name of an action").sees("train")
         assert not lab.cockpit.app.failed

@@ -212,6 +212,6 @@ def test_a_defect_ends_it_with_its_own_exit_code_and_shows_no_values(terminal: T
 
 @pytest.mark.req("UI-26")
 def test_two_clicks_beside_the_palette_leave_the_cockpit_as_it_was(terminal: Tmux) -> None:
-    terminal.type(DEMO).press("Enter").sees("1 Jobs").press("C-p").sees("Search for commands")
-    terminal.click(2, 2).click(2, 2).misses("Search for commands").sees("1 Jobs")
+    terminal.type(DEMO).press("Enter").sees("1 Jobs").press("C-p").sees("the name of an action")
+    terminal.click(2, 2).click(2, 2).misses("the name of an action").sees("1 Jobs")
     terminal.press("q").sees(PROMPT)

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from textual import events
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
-from textual.command import CommandPalette
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Button, Label
-from textual.worker import Worker
 
 from cockpit.present.safe import safe, safe_lines
 
@@ -43,18 +41,6 @@ class Dialog(Closable[Result], ModalScreen[Result]):
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
         """Close this dialog with its result. Does nothing once it is closed."""
         return super().dismiss(result) if _close_above(self) else AwaitComplete()
-
-
-class Palette(CommandPalette):
-    """Textual's command palette."""
-
-    def dismiss(self, result: None = None) -> AwaitComplete:
-        """Close the palette. Does nothing once it is closed."""
-        return super().dismiss(result) if _close_above(self) else AwaitComplete()
-
-    def _gather_commands(self, search_value: str) -> Worker[None] | None:  # type: ignore[override]  # Textual's result is unused
-        """Look for commands, unless the palette is closed: what was typed into it last may arrive after that."""
-        return super()._gather_commands(search_value) if is_open(self) else None
 
 
 def is_open(screen: Screen[Any]) -> bool:
