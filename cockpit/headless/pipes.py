@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cockpit.backends.base import ShellSession
+    from cockpit.headless.recording import PipedRecording
 
 BLOCK = 1 << 16
 """Bytes that are copied at a time."""
 
 
-def relay_pipes(session: ShellSession, stdin: int, stdout: int, stderr: int) -> int:
+def relay_pipes(
+    session: ShellSession, stdin: int, stdout: int, stderr: int, recording: PipedRecording | None = None
+) -> int:
     """Copy between the session and the streams until the command has ended and all its output is written. Returns its
     exit code, and closes the session's descriptors."""
     assert session.pipe_fds is not None
     to_command, from_stdout, from_stderr = session.pipe_fds
     pump = _Pump(stdin, to_command, {from_stdout: stdout, from_stderr: stderr}, session.control_fd)
+    pump.recording = recording
     try:
         pump.run()
         # Only now: the code comes when the command has ended, but its output must be written first.
@@ -36,6 +40,8 @@ class _Pump:
 
     def __init__(self, stdin: int, to_command: int, outputs: dict[int, int], control: int) -> None:
         self._stdin, self._to_command, self._outputs, self._control = stdin, to_command, outputs, control
+        self.recording: PipedRecording | None = None
+        """Where all output is recorded, too; None: nowhere."""
         self._pending = b""
         self._stdin_open = self._command_reads = True
         # Otherwise writing input could block while the command's output waits to be read, and both would wait for ever.
@@ -80,6 +86,8 @@ class _Pump:
         try:
             data = os.read(source, BLOCK)
             write_all(self._outputs[source], data)
+            if self.recording is not None:
+                self.recording.output(data)
         except OSError:
             # Closing the command's pipe lets the command notice it by SIGPIPE, as in a shell's pipeline.
             data = b""

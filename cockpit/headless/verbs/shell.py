@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -13,6 +14,10 @@ from cockpit.model.asking import ShellRequest
 from cockpit.model.capabilities import Ability
 from cockpit.model.ids import JobId
 
+if TYPE_CHECKING:
+    from cockpit.backends.base import ShellSession
+    from cockpit.headless.recording import Recording
+
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("job", type=reference, metavar="ID", help="the job; 4711/2 is its replica 2")
@@ -20,7 +25,12 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--image", metavar="IMAGE", default="", help="on Kubernetes: in a container of this image beside its own"
     )
-    parser.usage = "cockpit shell ID [--replica N] [--image IMAGE] [-- CMD …]"
+    parser.add_argument(
+        "--record",
+        metavar="FILE",
+        help="record what is shown, not what is typed, as asciicast v2; FILE must not exist",
+    )
+    parser.usage = "cockpit shell ID [--replica N] [--image IMAGE] [--record FILE] [-- CMD …]"
 
 
 async def run(call: Call) -> int:
@@ -45,26 +55,53 @@ async def enter(call: Call, job: JobId, rank: int = 0, image: str = "") -> int:
     request = replace(requested(call, job, rank), image=image)
     # Details are printed only for people who open a shell.
     detail = await call.backend.job(JobId(request.job)) if request.terminal and not request.command else None
-    session = await call.backend.open_shell(request)
-    if detail is not None:
-        from cockpit.present.entering import entry_lines
+    # Before the shell is opened: an error of the file must not leave a shell behind.
+    recording = _recording(call, request)
+    try:
+        session = await call.backend.open_shell(request)
+        if detail is not None:
+            from cockpit.present.entering import entry_lines
 
-        streams.say("\n".join(entry_lines(detail, request.rank, session.notice, call.context())))
-    elif session.notice:
-        streams.say(session.notice)
-    # What was printed must be on the screen before the shell writes to it.
-    streams.flush()
+            streams.say("\n".join(entry_lines(detail, request.rank, session.notice, call.context())))
+        elif session.notice:
+            streams.say(session.notice)
+        # What was printed must be on the screen before the shell writes to it.
+        streams.flush()
+        return _relay(call, session, recording)
+    finally:
+        if recording is not None:
+            recording.close()
+            if recording.failure:
+                streams.say(recording.failure)
+
+
+def _relay(call: Call, session: ShellSession, recording: Recording | None) -> int:
+    streams = call.streams
     if session.terminal_fd is not None:
         from cockpit.headless.terminal import relay_terminal
         from cockpit.present.entering import KILLED, WAS_KILLED
 
-        code = relay_terminal(session, streams.stdin.fileno(), streams.stdout.fileno())
+        code = relay_terminal(session, streams.stdin.fileno(), streams.stdout.fileno(), recording)
         if code == KILLED:
             streams.say(f"\n{WAS_KILLED}")
         return code
     from cockpit.headless.pipes import relay_pipes
+    from cockpit.headless.recording import PipedRecording
 
-    return relay_pipes(session, streams.stdin.fileno(), streams.stdout.fileno(), streams.stderr.fileno())
+    piped = None if recording is None else PipedRecording(recording)
+    return relay_pipes(session, streams.stdin.fileno(), streams.stdout.fileno(), streams.stderr.fileno(), piped)
+
+
+def _recording(call: Call, request: ShellRequest) -> Recording | None:
+    """Create the file to record to; None: nothing is recorded. Raises `CockpitError`."""
+    # `session` opens a shell, too, and has no such option.
+    name: str | None = getattr(call.args, "record", None)
+    if name is None:
+        return None
+    from cockpit.headless.recording import Recording
+
+    title = f"cockpit shell {request.job}"
+    return Recording(name, request.columns, request.rows, title=title, term=request.term)
 
 
 def requested(call: Call, job: JobId, rank: int) -> ShellRequest:
@@ -91,6 +128,7 @@ SHELL = Verb(
         "cockpit shell 4715",
         "cockpit shell 4715 --replica 1",
         "cockpit shell 4715 -- nvidia-smi",
+        "cockpit shell 4715 --record session.cast",
         "cockpit shell 4715 -- tar c outputs > outputs.tar",
     ),
 )

@@ -1,0 +1,1 @@
+"""Terminal emulators: what a program wrote becomes lines of styled text, which the terminal pane draws."""
