@@ -15,6 +15,7 @@ Row = TypeVar("Row")
 _OTHERWISE: Final = {
     "replicas": "job --replicas",
     "block-list": "job --block-list",
+    "explain-past": "explain --past",
     "accounting-sums": "accounting --by user",
     "launch-script": "launch --dry-run, of a Slurm cluster,",
 }

@@ -226,8 +226,10 @@ class Call:
         return Context(now=self.streams.now(), zone=self.streams.zone, **more)  # type: ignore[arg-type]  # of Context
 
     async def close(self) -> None:
+        """Close the connection to the cluster, if there is one; the next use connects again."""
         if self._backend is not None:
-            await self._backend.close()
+            backend, self._backend = self._backend, None
+            await backend.close()
 
 
 Thing = TypeVar("Thing")

@@ -429,6 +429,8 @@ class Waited(msgspec.Struct, frozen=True):
     since: Millis
     reason: Reason | None
     """The reason; None: it was not recorded from then on."""
+    ahead: tuple[JobId, ...] = ()
+    """The first jobs of the queue that were before it then, the head first; empty: none was, or it was not recorded."""
 
 
 class Explanation(msgspec.Struct, frozen=True):

@@ -160,6 +160,8 @@ class Overview(msgspec.Struct, frozen=True):
     """Whether the engine cannot make containers, so that jobs run as plain processes."""
     demand: dict[str, int] = {}
     """The cards that queued jobs request, in thousandths by model; the empty model means any."""
+    pass_ms: float | None = None
+    """The duration of the last scheduling pass in milliseconds; None: there was none, or the cluster does not tell."""
 
 
 class ClusterState(StrEnum):

@@ -18,6 +18,7 @@ task sleeps until the next moment at which time alone changes something.
 from __future__ import annotations
 
 import asyncio
+import time
 import traceback
 from collections.abc import Awaitable, Coroutine, Sequence
 from contextlib import suppress
@@ -154,6 +155,8 @@ class Host:
         self.plan: Plan | None = None
         """The plan of the last scheduling pass; jobs' pending reasons come from it."""
         self.waited = ReasonHistory()
+        self.pass_ms: float | None = None
+        """The duration of the last scheduling pass in milliseconds; None: there was none yet."""
         self.steps = steps.StepLog()
         """The last reports of elastic jobs' workers about their training."""
         self.faults = FaultLog()
@@ -434,7 +437,9 @@ class Host:
             self.note_faults(self.plan.scheduling_pass.faults)
         # Events that happen during the pass wait for the write lock, which is held here: so the plan still fits the
         # state to which it is applied below.
+        began = time.perf_counter()  # not by the host's clock, which stands still during a pass when it is virtual
         self.plan = await run_pass(machine.snapshot(now).frozen(), self.plan, policy)
+        self.pass_ms = round((time.perf_counter() - began) * 1000, 3)
         self.waited.look(self.plan, machine.queue, machine.state.jobs, now)
         self.note_faults(self.plan.scheduling_pass.faults)
         # A moment that has come already would start pass after pass, without anything having changed.

@@ -13,7 +13,15 @@ from cockpit.engine.views.accounts import accounts_shown, shown_cluster
 from cockpit.engine.views.catalogue import catalogue_shown
 from cockpit.engine.views.queues import queues_shown
 from cockpit.engine.views.ranking import breakdowns
-from cockpit.engine.views.redaction import Shown, shown_explanation, shown_job, shown_obstacle, shown_reason, shown_to
+from cockpit.engine.views.redaction import (
+    HIDDEN_JOB,
+    Shown,
+    shown_explanation,
+    shown_job,
+    shown_obstacle,
+    shown_reason,
+    shown_to,
+)
 from cockpit.engine.views.rows import hold_row, node_rows
 from cockpit.engine.views.rows import overview as overview_shown
 from cockpit.engine.views.spending import is_open, visible_ended_jobs
@@ -90,9 +98,7 @@ async def overview(engine: Engine, context: RequestContext, _args: messages.NoAr
     """
     glance = _overview_for(engine, context.actor)
     troubles = _troubles(engine)
-    if not troubles and not engine.plain:
-        return glance
-    return msgspec.structs.replace(glance, trouble=troubles, plain=engine.plain)
+    return msgspec.structs.replace(glance, trouble=troubles, plain=engine.plain, pass_ms=engine.host.pass_ms)
 
 
 def _overview_for(engine: Engine, actor: Actor) -> Overview:
@@ -224,7 +230,7 @@ def _pending_reasons(engine: Engine, actor: Actor, job: Job) -> Iterator[Waited]
     shown = shown_to(actor, host.machine.state.jobs)
     for note in host.waited.of(job.id):
         reason = shown_reason(shown, note.reason, own=is_owner(actor, job))
-        yield note if reason is note.reason or reason is None else Waited(note.since, reason)
+        yield Waited(note.since, reason, tuple(each for each in note.ahead if shown(each) != HIDDEN_JOB))
 
 
 async def _use(engine: Engine, job: Job) -> AsyncIterator[ReplicaUse]:

@@ -1,4 +1,4 @@
-"""Record why each job was pending, and since when; a job's page shows it as a strip over its waiting time.
+"""Record why each job was pending, since when, and behind which jobs; a job's page shows it over its waiting time.
 
 The journal records what happened, not why a job did not start. So after a scheduling pass the reasons of a part of the
 queue are read, each part in turn, and a job's reason is recorded when it has changed. Everything is limited: the jobs
@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from cockpit.model.reasons import LimitReached, NoAlternative, NotEnoughFree, SchedulerReason, Waited
-from cockpit.sched.explain import reason_of
+from cockpit.sched.explain import queue_front, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -27,6 +27,8 @@ PAUSE_MS = 1_000
 """Shortest interval between two recordings."""
 CHANGES_KEPT = 40
 """Most changes recorded for one job; then the oldest is dropped."""
+AHEAD_KEPT = 5
+"""Most jobs that are recorded as ahead of one."""
 SPARE = 1_000
 """Number of ended jobs that may be remembered before they are all removed."""
 
@@ -58,7 +60,7 @@ class ReasonHistory:
         reason = reason_of(plan, job)
         waited = self._reasons.setdefault(job.id, [])
         if not waited or reason_kind(waited[-1].reason) != reason_kind(reason):
-            waited.append(Waited(now, reason))
+            waited.append(Waited(now, reason, queue_front(plan, job.id, AHEAD_KEPT)))
             del waited[:-CHANGES_KEPT]
 
     def of(self, job: JobId) -> tuple[Waited, ...]:

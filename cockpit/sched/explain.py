@@ -107,6 +107,18 @@ def _may_go_first(plan: Plan, job: Job) -> bool:
         return True
 
 
+def queue_front(plan: Plan, job_id: JobId, most: int) -> tuple[JobId, ...]:
+    """Return the first jobs of the queue that were before a job in this plan, at most `most`, those included that the
+    plan starts. Only the front of the queue is walked, so that this costs the same in a long queue."""
+    front: dict[JobId, None] = {}
+    for job, _ in islice(plan.priorities.order, 4 * most):
+        if job.id == job_id or len(front) == most:
+            break
+        if _may_go_first(plan, job):
+            front[job.id] = None
+    return tuple(front)
+
+
 def _jobs_ahead(plan: Plan, job_id: JobId, queue: list[JobId]) -> list[JobId]:
     """Return the jobs before it in the queue, nominated ones first. A job that came since the cycle is behind all
     others."""

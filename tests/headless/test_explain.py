@@ -10,16 +10,16 @@ from cockpit.backends.slurm.backend import CAPABILITIES as SLURM
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.capabilities import EMBEDDED
 from cockpit.model.forecast import Forecast
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
-from cockpit.model.reasons import Explanation, Held, NotEvaluated
+from cockpit.model.reasons import Explanation, Held, NotEvaluated, Waited
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.columns import Context
 from cockpit.present.job.answer import PanelContext
 from cockpit.present.job.page import head
 from cockpit.present.job.tabs import head_line
 from cockpit.present.spans import plain
-from tests.doubles.samples import NOW, detail, outlook
+from tests.doubles.samples import HOUR, NOW, WAITS, detail, outlook
 from tests.headless.conftest import Desk
 from tests.present.test_training import detail as elastic_detail
 
@@ -145,3 +145,30 @@ def test_a_prediction_on_slurm_says_of_a_script_without_memory_what_it_gets(
     assert note not in reading("predict", "-", stdin=b"{name: a, command: b, output: /o}").err
     reading.backend.capabilities = EMBEDDED
     assert note not in reading("predict", "-", stdin=script.encode()).err
+
+
+@pytest.mark.req("UI-15")
+def test_a_past_wait_is_reported_as_text_and_for_programs(desk: Desk) -> None:
+    since = Millis(NOW - 3 * HOUR)
+    known = detail()
+    job = replace(known.job, submitted_at=since, attempt=replace(known.job.attempt, placed_at=Millis(NOW - HOUR)))
+    waited = (Waited(since, Held("ann", None)), Waited(Millis(NOW - 2 * HOUR), WAITS, (JobId(4711),)))
+    desk.backend.details[4715] = replace(known, job=job, waited=waited, events=())
+    done = desk("explain", "--past", "4715")
+    assert done.lines[:2] == ["4715 bert-eval · bob", "  waited 2 h"]
+    assert any(each.startswith("  H held ") for each in done.lines)
+    assert "  ahead 4711 (ann, 16 cards)" in done.lines
+    (row,) = json.loads(desk("explain", "--past", "4715", "-o", "json").out)["rows"]
+    assert (row["waited_seconds"], row["held_seconds"], row["other_jobs_seconds"]) == (7200, 3600, 3600)
+    assert [(each["cause"], each["seconds"]) for each in row["parts"]] == [("held", 3600), ("jobs", 3600)]
+    assert row["parts"][1]["reason"]["type"] == "not_enough_free"
+    assert row["ahead"] == [4711]
+    assert desk("explain", "--past", "4716").code == ExitCode.NOT_FOUND
+
+
+@pytest.mark.req("UI-15")
+def test_a_job_that_started_at_once_did_not_wait(desk: Desk) -> None:
+    known = detail()
+    at_once = replace(known.job, attempt=replace(known.job.attempt, placed_at=known.job.submitted_at))
+    desk.backend.details[4715] = replace(known, job=at_once, events=())
+    assert desk("explain", "--past", "4715").lines[1] == "  It did not wait."

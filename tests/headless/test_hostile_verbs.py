@@ -23,7 +23,20 @@ GOLDEN = Path(__file__).parents[1] / "store/data/events.jsonl"
 JOB, FILE = "4", "JOB.yaml"
 WORDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
-        ("overview", "jobs", "starts", "priority", "nodes", "cards", "holds", "reservations", "events", "staged"), ()
+        (
+            "overview",
+            "jobs",
+            "starts",
+            "priority",
+            "nodes",
+            "cards",
+            "holds",
+            "reservations",
+            "events",
+            "staged",
+            "metrics",
+        ),
+        (),
     ),
     **dict.fromkeys(("accounting", "accounting hours", "clusters", "fleet", "fleet pods"), ()),
     **dict.fromkeys(

@@ -17,6 +17,7 @@ COMMANDS = {
     "usage": ("usage", "4715"),
     "priority": ("priority",),
     "explain": ("explain", "4720"),
+    "explain-past": ("explain", "--past", "4715"),
     "starts": ("starts",),
     "predict": ("predict", "-"),
     "trials": ("trials", "4730"),

@@ -34,6 +34,7 @@ from cockpit.present.tables.cards import CardRow, ModelRow
 from cockpit.present.tables.launch import Launch, LaunchScript
 from cockpit.present.tables.replicas import ReplicaRow
 from cockpit.present.tables.trials import Trial
+from cockpit.present.waits.report import WaitReport
 from cockpit.runtime.findings import Finding
 from tests.doubles.made_up import ABSENT, made_up
 from tests.doubles.samples import NOW
@@ -81,6 +82,7 @@ KINDS: dict[str, Any] = {
     "launch-script": LaunchScript,
     "staged": StagedCopy,
     "trials": Trial,
+    "explain-past": WaitReport,
     "block-list": BlockedNode,
     "replicas": ReplicaRow,
     "clusters": ClusterRow,

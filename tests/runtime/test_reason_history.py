@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cockpit.engine.access import Actor
+from cockpit.model.events import JobSubmitted
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.reasons import Held, LimitReached, NotEnoughFree, Resource
-from cockpit.runtime import reason_history
+from cockpit.protocol import messages
+from cockpit.runtime import reading, reason_history
+from cockpit.runtime.engine import Engine
+from cockpit.runtime.host import Act
 from cockpit.runtime.reason_history import ReasonHistory
-from tests.builders import NOON, SECOND
+from cockpit.runtime.request_context import RequestContext
+from tests.builders import ANN, BOB, NOON, SECOND, a_spec
+from tests.runtime.host_world import World, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from cockpit.model.reasons import Reason
+
+
+async def nothing_used(_: Any) -> None:
+    return None
 
 
 class Waiting:
@@ -34,6 +46,7 @@ def reasons(monkeypatch: pytest.MonkeyPatch) -> dict[int, Reason]:
     """What the plan says of each job."""
     told: dict[int, Reason] = {}
     monkeypatch.setattr(reason_history, "reason_of", lambda _, job: told[job.id])
+    monkeypatch.setattr(reason_history, "queue_front", lambda *_: ())
     return told
 
 
@@ -87,3 +100,24 @@ def test_the_history_of_reasons_is_bounded(reasons: dict[int, Reason], monkeypat
     left = queue([3])
     history.look(None, left, left, Millis(NOON + 9 * SECOND))
     assert [len(history.of(JobId(number))) for number in (1, 2, 3)] == [0, 0, 3]
+
+
+@pytest.mark.req("UI-15")
+async def test_the_jobs_ahead_are_recorded_and_only_shown_to_users_who_may_see_them(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await world.begin()
+    try:
+        world.executor.used = nothing_used  # type: ignore[attr-defined] # the double has none
+        engine = Engine(host=world.host, state_folder=world.folder, socket=world.folder / "s", system=True, cluster="l")
+        jobs = [
+            JobSubmitted(JobId(number), a_spec(f"job-{number}", cpus=4), who, "own")
+            for number, who in enumerate((BOB, BOB, ANN), 1)
+        ]
+        await world.host.act(lambda _machine, _now: jobs, Act(actor="test", origin="socket"))
+        await eventually(lambda: 3 in world.host.machine.queue and world.host.plan is not None)
+        for admin, ahead in ((True, (1, 2)), (False, ())):
+            context = RequestContext(Actor(ANN, admin=admin))
+            shown = await reading.job(engine, context, messages.JobArgs(JobId(3)))
+            assert shown.waited[0].ahead == ahead
+    finally:
+        await world.stop()

@@ -17,7 +17,9 @@ from cockpit.model.capabilities import Ability
 from cockpit.model.forecast import Outlook
 from cockpit.model.jobdetail import JobDetail
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.present.folding import id_text
 from cockpit.present.safe import safe
+from cockpit.present.spans import INDENT
 
 if TYPE_CHECKING:
     from cockpit.model.forecast import ExpectedStart
@@ -26,14 +28,22 @@ if TYPE_CHECKING:
     from cockpit.present.columns import TableView
 
 
+NO_WAIT = "It did not wait."
+
+
 def explain_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("jobs", type=reference, nargs="+", metavar="ID", help="a queued job, or a running elastic one")
+    parser.add_argument(
+        "--past", action="store_true", help="of jobs that have started or ended: where their waiting time went"
+    )
     add_output_options(parser, select=False)
 
 
 async def run_explain(call: Call) -> int:
     from cockpit.present.tables.outlook import EXPLAIN as EXPLAIN_TABLE
 
+    if call.args.past:
+        return await _run_past(call)
     answers = [await _explanation(call, each) for each in call.args.jobs]
     outlooks = [each for each in answers if isinstance(each, Outlook)]
     running = [each for each in answers if isinstance(each, JobDetail)]
@@ -45,6 +55,31 @@ async def run_explain(call: Call) -> int:
         print_outlooks(call, EXPLAIN_TABLE, outlooks)
     if running:
         _print_running(call, running)
+    return ExitCode.OK
+
+
+async def _run_past(call: Call) -> int:
+    """Print where the waiting time of each job went."""
+    from cockpit.present.spans import plain
+    from cockpit.present.waits.lines import wait_lines
+    from cockpit.present.waits.report import wait_report
+
+    # All jobs, since it is those that started meanwhile and may have ended that were ahead.
+    rows = await call.backend.jobs(ended=True)
+    now = call.streams.now()
+    details = [await call.backend.job(each.job, task=each.task) for each in call.args.jobs]
+    reports = [wait_report(each, now, rows) for each in details]
+    context = call.context()
+    if not _is_text(call):
+        from cockpit.present.tables.waits import WAITS
+
+        write_rows(WAITS, reports, call.args, context, call.streams)
+        return ExitCode.OK
+    by_id = {row.id: row for row in rows}
+    for each in reports:
+        call.streams.line(f"{id_text(each.detail.row)} {safe(each.detail.row.name)} · {safe(each.detail.row.user)}")
+        lines = wait_lines(each, context, call.streams.columns or 80, by_id.get, letters=True)
+        call.streams.lines([*map(plain, lines)] or [f"{INDENT}{NO_WAIT}"])
     return ExitCode.OK
 
 
@@ -89,7 +124,13 @@ def print_outlooks(call: Call, table: TableView, outlooks: Sequence[Outlook]) ->
 
 
 EXPLAIN = Verb(
-    explain_arguments, run_explain, ("cockpit explain 4711", "cockpit explain 4711 -o json | jq '.rows[0].what_ifs'")
+    explain_arguments,
+    run_explain,
+    (
+        "cockpit explain 4711",
+        "cockpit explain --past 4711",
+        "cockpit explain 4711 -o json | jq '.rows[0].what_ifs'",
+    ),
 )
 
 

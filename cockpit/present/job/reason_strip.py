@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from cockpit.model import events
-from cockpit.model.ids import Millis
-from cockpit.model.job import JobState
 from cockpit.model.reasons import SchedulerReason
 from cockpit.present import units
 from cockpit.present.bars import apportioned
 from cockpit.present.moments import clock
 from cockpit.present.reasons import reason_wording
 from cockpit.present.spans import INDENT, MUTED, Line, Span, line
+from cockpit.present.waits.periods import ReasonPeriod, reason_periods, waiting_time
 from cockpit.present.width import pad, widest
 
 if TYPE_CHECKING:
@@ -38,18 +35,10 @@ NOTHING_RECORDED: Final = "no cockpit saw anything happen to it while one was co
 Signs = dict[Hashable, Span]
 
 
-class ReasonPeriod(NamedTuple):
-    """A part of the waiting time with one reason; None: the reason was not recorded."""
-
-    since: Millis
-    until: Millis
-    reason: Reason | None
-
-
 def strip_lines(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield the strip and its legend; no lines for a job that did not wait, or without any recorded reason."""
     since, until = waiting_time(detail, panel.context.now)
-    stretches = list(_stretches(detail, since, until))
+    stretches = list(reason_periods(detail, since, until))
     if until <= since or not any(each.reason for each in stretches):
         return
     signs = _signs(stretches, letters=panel.letters)
@@ -62,34 +51,6 @@ def strip_lines(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     unseen = UNRECORDED_WORDS if detail.recorded else UNSEEN_WORDS
     yield from _legend(stretches, signs, panel, unseen)
     yield line()
-
-
-_WAITS_AGAIN: Final = events.JobRequeued | events.PrologFailed | events.PrecheckFailed
-
-
-def waiting_time(detail: JobDetail, now: Millis) -> tuple[Millis, Millis]:
-    """Return the start and end of the job's last wait: from when it was queued to its placement, else its end, else
-    now."""
-    # A job that was requeued or evicted waits several times; the strip is about the last wait.
-    job, attempt = detail.job, detail.job.attempt
-    again = (each.at for each in detail.events if isinstance(each.body, _WAITS_AGAIN))
-    queued = [job.submitted_at, *again]
-    if job.state is JobState.QUEUED:
-        return queued[-1], now
-    if attempt is None:
-        return queued[-1], job.ended_at or now
-    # A requeue behind the placement begins another wait, which is not that of this attempt.
-    return max(at for at in queued if at <= attempt.placed_at), attempt.placed_at
-
-
-def _stretches(detail: JobDetail, since: Millis, until: Millis) -> Iterator[ReasonPeriod]:
-    seen = [(each.since, each.reason) for each in detail.waited if each.since < until]
-    # What applied when the wait began may have been recorded before it.
-    begun = [reason for at, reason in seen if at <= since][-1:]
-    later = [(at, reason) for at, reason in seen if at > since]
-    marks: list[tuple[Millis, Reason | None]] = [(since, begun[0] if begun else None), *later]
-    for (start, reason), (end, _) in pairwise([*marks, (until, None)]):
-        yield ReasonPeriod(start, end, reason)
 
 
 def _signs(stretches: Sequence[ReasonPeriod], *, letters: bool) -> Signs:

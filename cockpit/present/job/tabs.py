@@ -23,6 +23,9 @@ from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, hung, line, small_table, spread
 from cockpit.present.states import GLYPHS
+from cockpit.present.waits.causes import WaitCause
+from cockpit.present.waits.lines import wait_lines
+from cockpit.present.waits.report import wait_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail
 
 TABS = ("why", "priority", "spec", "replicas", "logs", "events", "usage", "terminal", "record")
+SHORT_WAIT_SECONDS: Final = 10
+"""A shorter wait is not worth a report on the job's page."""
 _AS_WRITTEN: Final = frozenset({"spec", "replicas", "record"})
 """Tabs whose lines are not wrapped, so that each line of the original stays one line."""
 
@@ -62,6 +67,8 @@ def _why(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
         yield from (*made_of, line())
     for text in page.facts(detail, panel.context):
         yield line(Span(INDENT + text[: page.LABEL_ROOM], MUTED), text[page.LABEL_ROOM :])
+    if waited := list(_wait(detail, panel)):
+        yield from (line(), *waited)
     if of_fleet := list(fleet_lines(detail, panel.context)):
         yield line()
         yield from (line(text) for text in of_fleet)
@@ -73,6 +80,15 @@ def _why(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
         yield line()
         yield line(Span(f"{INDENT}From a shell:", MUTED))
         yield from (line(Span(INDENT + text, MUTED)) for text in list(page.held_container(detail, panel.context))[1:])
+
+
+def _wait(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
+    """Yield where the waiting time of a job went that has started or ended, if it waited and anything was recorded."""
+    report = wait_report(detail, panel.context.now)
+    known = any(part.cause is not WaitCause.UNKNOWN for part in report.parts)
+    # Of a job in the queue, the tab begins with why it waits now.
+    if not detail.row.queued and known and report.seconds >= SHORT_WAIT_SECONDS:
+        yield from wait_lines(report, panel.context, panel.columns, panel.others, letters=panel.letters)
 
 
 def _spec(detail: JobDetail, _: PanelContext) -> Iterator[Line]:

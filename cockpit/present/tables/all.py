@@ -30,12 +30,13 @@ from cockpit.present.tables.reservations import RESERVATIONS
 from cockpit.present.tables.staged import STAGED
 from cockpit.present.tables.trials import TRIALS
 from cockpit.present.tables.usage import USAGE
+from cockpit.present.tables.waits import WAITS
 
 _ALL: Final = (
     *(JOBS, JOB, USAGE, EXPLAIN, STARTS, PREDICT, PRIORITY, NODES, CARDS, CARD_MODELS, HOLDS),
     *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS, CATALOGUE),
     *(ACCOUNTING, SUMS, HOURS, LAUNCH, LAUNCH_SCRIPT, STAGED, TRIALS, REPLICAS, BLOCK_LIST, CLUSTERS),
-    *(FLEET, FLEET_PODS),
+    *(FLEET, FLEET_PODS, WAITS),
 )
 
 TABLES: Final[dict[str, TableView]] = {table.name: table for table in _ALL}

@@ -1,0 +1,1 @@
+"""Where the time of waiting jobs goes: causes, periods, reports and advice."""
