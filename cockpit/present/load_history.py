@@ -1,4 +1,4 @@
-"""The cluster's load over the last hours, as far as this cockpit has seen it: what is in use, and the queue."""
+"""The cluster's load over the last hours, as seen by this cockpit and as told by its jobs: what is in use, the queue."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from cockpit.model.ids import Millis
 from cockpit.model.job import JobState
 from cockpit.model.view import Overview
 from cockpit.present.bars import sparkline
+from cockpit.present.past_load import Load, PastLoad
 
 PART_MS: Final = 10 * 60_000
 PARTS: Final = 24
@@ -32,12 +33,18 @@ class LoadHistory:
 
     def note(self, overview: Overview, now: Millis) -> None:
         """Take over the figures of this moment."""
-        used, total = overview.used_card_milli, overview.card_milli
-        if not total:
-            used, total = overview.used_cpus, overview.cpus
+        queued = overview.jobs_by_state.get(JobState.QUEUED, 0)
         present = now // PART_MS
-        self._parts[present] = used / max(total, 1), overview.jobs_by_state.get(JobState.QUEUED, 0)
+        self._parts[present] = _used(Load(overview.used_card_milli, overview.used_cpus, queued), overview), queued
         self._parts = {part: figures for part, figures in self._parts.items() if part > present - PARTS}
+
+    def fill(self, past: PastLoad, overview: Overview) -> bool:
+        """Take over what the list of jobs tells about the parts for which no figures came; return whether it does."""
+        figures = past.figures(overview)
+        for moment, load in figures:
+            # The figures of a part are the last in it.
+            self._parts.setdefault(moment // PART_MS - 1, (_used(load, overview), load.queued))
+        return bool(figures)
 
     def charts(self, now: Millis) -> LoadCharts | None:
         """Return the charts up to now; None: figures of one moment are no history."""
@@ -52,3 +59,9 @@ class LoadHistory:
             sparkline([(1, each and each[0]) for each in figures], len(figures), 1.0),
             sparkline([(1, each and each[1]) for each in figures], len(figures), float(most)),
         )
+
+
+def _used(load: Load, overview: Overview) -> float:
+    """Return what is in use, of 1: of the cards that there are now, or of the CPUs where there are none."""
+    used, total = (load.card_milli, overview.card_milli) if overview.card_milli else (load.cpus, overview.cpus)
+    return min(1.0, used / max(total, 1))

@@ -28,6 +28,7 @@ from cockpit.present.safe import safe
 from cockpit.tui.app_state import PausedView
 from cockpit.tui.driver import has_hung_up
 from cockpit.tui.forecasts import Forecasts
+from cockpit.tui.look_back import LookBack
 from cockpit.tui.priority_feed import PriorityFeed
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
@@ -104,6 +105,7 @@ class Poller:
         self._forecasts = Forecasts(
             state.starts, app.backend, state.now, wake=self.wake, run=self._run_forecasts, changed=self._starts_changed
         )
+        self._look_back = LookBack(state, lambda work: app.run_worker(work, name="past load", group="past load"))
         self._arrivals = Arrivals()
         self._columns_for = state.job_rows.folds.used
         self._awaited: JobId | None = None
@@ -369,6 +371,7 @@ class Poller:
         shown_before = self._state.overview.trouble if self._state.overview is not None else ()
         self._state.overview = overview
         self._state.load.note(overview, self._state.now())
+        self._look_back.with_figures(overview)
         # An overview repeats a problem as long as it lasts; a toast shows it when it begins.
         for sentence in set(overview.trouble).difference(shown_before):
             self._app.notify(sentence, severity="warning", timeout=TROUBLE_SECONDS)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from itertools import takewhile
 
 import pytest
 
+from cockpit.backends.demo.backend import open_demo
 from cockpit.model.job import JobState
 from cockpit.present.columns import Context
 from cockpit.present.spans import MUTED, STRONG, TEXT
 from cockpit.present.tables.jobs import JOBS
 from cockpit.tui.widgets.table import CURSOR_SIGN
 from tests.doubles.samples import NOW, failed_row, job_row, queued_row
-from tests.tui.driver import column
-from tests.tui.lab import the_lab
+from tests.tui.driver import at_the_cockpit, column
+from tests.tui.lab import session_of, the_lab
 
 pytestmark = pytest.mark.req("UI-13")
 
@@ -109,3 +111,11 @@ async def test_other_views_keep_the_width_of_the_screen() -> None:
         assert main.query_one("#answer").region.y >= main.tables.table.region.bottom
         await cockpit.press("1").sees("broken")
         assert main.query_one("#answer").region.x >= main.tables.table.region.right
+
+
+async def test_the_charts_of_a_wide_screen_go_back_before_the_cockpit_was_opened() -> None:
+    demo = await open_demo("campus", 1, going=False)
+    async with at_the_cockpit(session_of(demo), (160, 50)) as cockpit:
+        screen = await cockpit.sees("cards ", "queued █")
+        _, queued, cards = re.split("queued|cards", screen.splitlines()[0])
+        assert len(re.findall("[▁-█]", queued)) == len(re.findall("[▁-█]", cards)) == 6, "since the first end of a job"
