@@ -1,4 +1,4 @@
-"""The cluster's load over the last hours, as seen by this cockpit and as told by its jobs: what is in use, the queue."""
+"""The load of the last hours, as seen by this cockpit and as told by the jobs: what is in use, and the queue."""
 
 from __future__ import annotations
 
