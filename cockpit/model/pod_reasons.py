@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.fleet_placement import FleetWaits
-from cockpit.model.ids import Millis
+from cockpit.model.ids import JobId, Millis
 
 
 class Obstacle(StrEnum):
@@ -221,6 +221,10 @@ class QueueWaits(msgspec.Struct, frozen=True, cache_hash=True, tag="queue_waits"
     """How much of its cohort its queue uses for its weight, where that decides who comes first; None: it does not."""
     position_in_queue: int | None = None
     """The position in the queue that the job names, from 1, where that is not the queue of the explanation."""
+    jobs: tuple[JobId, ...] = ()
+    """The jobs that were preempted for it and still end, as far as they are known."""
+    ending: int = 0
+    """The number of all such jobs."""
 
 
 class Gated(msgspec.Struct, frozen=True, cache_hash=True, tag="scheduling_gated"):
@@ -242,6 +246,15 @@ class StartStep(StrEnum):
     """Its command failed, and is started again after a pause."""
 
 
+class PullPolicy(StrEnum):
+    """A container's `imagePullPolicy`, where it is why the container lacks its image."""
+
+    NEVER = "Never"
+    """Nothing pulls the image, and the node does not have it."""
+    ALWAYS = "Always"
+    """The registry, which does not answer, is asked even if the node has the image."""
+
+
 class PodsStarting(msgspec.Struct, frozen=True, cache_hash=True, tag="pods_starting"):
     """Pods have a node, and their command does not run yet."""
 
@@ -251,6 +264,8 @@ class PodsStarting(msgspec.Struct, frozen=True, cache_hash=True, tag="pods_start
     """Kubernetes' word, such as `ImagePullBackOff`."""
     message: str = ""
     """Kubernetes' sentence about it."""
+    pulls: PullPolicy | None = None
+    """The policy for which an image is missing; None: another cause, or not known."""
 
 
 class MemberState(StrEnum):

@@ -25,6 +25,7 @@ from cockpit.model.pod_reasons import (
     PodReason,
     PodsNotCreated,
     PodsStarting,
+    PullPolicy,
     QueueWaits,
     QuotaBorrower,
     QuotaInUse,
@@ -36,6 +37,7 @@ from cockpit.present import units
 from cockpit.present.fleet_placement import fleet_wording
 from cockpit.present.moments import clock
 from cockpit.present.phrases import Wording, listed, wording
+from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
 
 _OBSTACLES: Final = {
@@ -159,6 +161,9 @@ def _queue_waits(reason: QueueWaits, now: Millis, zone: tzinfo | None) -> Wordin
     words = _ADMISSION.get(reason.code)
     first = f"is not admitted by {{}} in queue {{}} ({safe(reason.code)})" if words is None else words
     brief = _ADMISSION_BRIEFLY.get(reason.code, words or "is not admitted by {} in queue {}").format(*names)
+    if reason.ending:
+        one = f"waits for {units.counted(reason.ending, 'preempted job')} to end"
+        return wording(f"{one} in queue {names[1]}", *_of_admission(reason, now, zone), brief=one)
     # How much is missing says more than that the queue is full.
     if (short := next((each for each in reason.flavors if each.missing), None)) is not None:
         brief = f"needs {safe(short.missing)} more {safe(short.resource)} in queue {names[1]}"
@@ -166,6 +171,11 @@ def _queue_waits(reason: QueueWaits, now: Millis, zone: tzinfo | None) -> Wordin
 
 
 def _of_admission(reason: QueueWaits, now: Millis, zone: tzinfo | None) -> Iterator[str]:
+    if reason.jobs:
+        more = reason.ending - len(reason.jobs)
+        others = [f"{more} more"] if more > 0 else []
+        which = listed([*(f"job {job_shown(job)}" for job in reason.jobs), *others])
+        yield f"{safe(reason.manager)} preempts {which} for it"
     if reason.until is not None:
         yield f"not before {clock(reason.until, now, zone)}"
     # What the manager's sentence says of flavors is said in figures; other sentences stand as they are.
@@ -332,8 +342,16 @@ def _starting(reason: PodsStarting) -> Iterator[str]:
     yield f"{units.counted(reason.pods, 'pod')} {words[reason.step]}{code}"
     if reason.message:
         yield safe(reason.message)
+    if reason.pulls is not None:
+        yield _PULLS[reason.pulls]
 
 
+_PULLS: Final = {
+    PullPolicy.NEVER: "its imagePullPolicy is Never, so that nothing pulls the image: load it onto the node, or "
+    "submit the job with IfNotPresent",
+    PullPolicy.ALWAYS: "its imagePullPolicy is Always, so that the registry has to answer even if the node has the "
+    "image: with IfNotPresent it starts on such a node",
+}
 _MEMBERS: Final = {
     MemberState.NOT_CREATED: ("is not created", "are not created"),
     MemberState.NO_NODE: ("has no node", "have no node"),

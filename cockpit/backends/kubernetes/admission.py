@@ -18,9 +18,10 @@ from msgspec.structs import replace
 from cockpit.backends.kubernetes.mapping.kueue import KUEUE
 from cockpit.backends.kubernetes.mapping.kueue_admission import KueueObjects
 from cockpit.backends.kubernetes.mapping.kueue_prediction import QueuePrediction
-from cockpit.backends.kubernetes.mapping.kueue_shortage import holders, predicted_reason, quotas_in_use
-from cockpit.backends.kubernetes.mapping.kueue_starts import QueuedJob, QueueTimes
+from cockpit.backends.kubernetes.mapping.kueue_shortage import cohort_queues, holders, predicted_reason, quotas_in_use
+from cockpit.backends.kubernetes.mapping.kueue_starts import QueuedJob, QueueTimes, gone_at
 from cockpit.backends.kubernetes.mapping.kueue_submission import new_workload, refusal
+from cockpit.backends.kubernetes.mapping.kueue_victims import WAITS, ending_for
 from cockpit.backends.kubernetes.mapping.kueue_what_ifs import KueueOffers, admitted_with
 from cockpit.backends.kubernetes.mapping.planning import shown_spec
 from cockpit.backends.kubernetes.mapping.quota_answer import holding_job
@@ -29,7 +30,7 @@ from cockpit.backends.kubernetes.priority_classes import PriorityClasses
 from cockpit.backends.kubernetes.surroundings import namespace_labels
 from cockpit.backends.planning_mirror import kept_seconds
 from cockpit.errors import CockpitError
-from cockpit.model.forecast import Forecast, Outlook, WhatIf
+from cockpit.model.forecast import AwaitedJob, Forecast, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.pod_reasons import QueueWaits
 from cockpit.model.reasons import Explanation
@@ -193,10 +194,11 @@ class KueueAdmissions:
             quotas, share = quotas_in_use(state, workload, verdict), prediction.objects.share_of(workload.queue)
             reason = replace(_completed(reason, verdict), quotas=quotas, share=share)
             held = holders(state, workload, verdict)
+        reason, victims = self._with_victims(uid, reason, prediction)
         jobs, ahead = prediction.times.jobs, prediction.ahead(uid)
         using = [jobs[key].number for key in held if key in jobs]
         before = [jobs[key].number for key in ahead if key in jobs]
-        forecast = prediction.forecast(uid)
+        forecast = _after(prediction.forecast(uid), victims)
         named = {*using[:MOST_NAMED], *before[:MOST_NAMED], *(each.job for each in forecast.after)}
         return Outlook(
             job=JobId(0),
@@ -209,6 +211,26 @@ class KueueAdmissions:
             holders_in_all=len(using),
             scheduler=KUEUE,
         )
+
+    def _with_victims(
+        self, uid: str, reason: QueueWaits, prediction: QueuePrediction
+    ) -> tuple[QueueWaits, tuple[AwaitedJob, ...]]:
+        """Return the reason with the jobs that were preempted for the job and still end, and when each has ended."""
+        objects, waiting = prediction.objects, prediction.waiting.get(uid)
+        queued = prediction.times.jobs.get(uid)
+        if queued is None or waiting is None:
+            return reason, ()
+        lenders = {waiting.queue, *cohort_queues(prediction.state, waiting.queue)}
+        victims = ending_for(queued.workload, objects.workloads, lenders)
+        if not victims:
+            return reason, ()
+        known = [
+            prediction.times.jobs[each.metadata.uid] for each in victims if each.metadata.uid in prediction.times.jobs
+        ]
+        awaited = sorted((max(prediction.now, gone_at(each.job)), each.number) for each in known)
+        shown = tuple(number for _, number in awaited if number in self._list.rows)
+        reason = replace(reason, code=WAITS, jobs=shown[:MOST_NAMED], ending=len(victims), message="", flavors=())
+        return reason, tuple(AwaitedJob(number, at) for at, number in awaited)
 
     def _uid(self, job: JobId) -> str:
         queued = self._list.jobs[job].queued if job in self._list.jobs else None
@@ -256,6 +278,14 @@ class KueueAdmissions:
                     return own.position_in_cluster_queue + 1, own.position_in_local_queue + 1
                 break
         return None, None
+
+
+def _after(forecast: Forecast, victims: Sequence[AwaitedJob]) -> Forecast:
+    """Return the forecast of a job that waits for victims to end."""
+    if forecast.likely_at is None or not victims:
+        return forecast
+    at = max(forecast.likely_at, victims[-1].end_at)
+    return replace(forecast, now=False, likely_at=at, after=(*forecast.after, *victims))
 
 
 def _predict(objects: KueueObjects, jobs: Mapping[str, QueuedJob], cluster: KueueCluster) -> QueuePrediction:

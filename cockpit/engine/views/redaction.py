@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from cockpit.engine.access import may_see
 from cockpit.model import events, reasons
 from cockpit.model.ids import JobId
+from cockpit.model.pod_reasons import QueueWaits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +47,7 @@ def shown_reason(shown: Shown, reason: Reason | None, *, own: bool = True) -> Re
     `own`: the reason is about the actor's own job, whose dependencies the actor has named and so may see.
     """
     match reason:
-        case reasons.EvictionPending() | reasons.SuspendedReason() if reason.jobs:
+        case reasons.EvictionPending() | reasons.SuspendedReason() | QueueWaits() if reason.jobs:
             visible = tuple(map(shown, reason.jobs))
             return replace(reason, jobs=visible) if visible != reason.jobs else reason
         case reasons.WouldDelay() | reasons.BehindHead():

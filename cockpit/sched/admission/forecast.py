@@ -224,7 +224,12 @@ class AdmissionState:
             victim = self.admitted[key]
             self.end(key)
             self.preempted.append(key)
-            self.add(replace(victim, usage={}, flavors={}, admitted_at=None))
+            self.add(_waiting_again(victim))
+
+
+def _waiting_again(victim: AdmissionWorkload) -> AdmissionWorkload:
+    """Return a preempted job as it waits for its quota once more."""
+    return replace(victim, usage={}, flavors={}, admitted_at=None, ending=False)
 
 
 def _without(request: PodSetRequest, tried: Mapping[str, tuple[str, ...]]) -> PodSetRequest:
@@ -288,8 +293,10 @@ def predict_admissions(
         if not last or not any(state.waiting.values()) or state.judgements > MOST_JUDGEMENTS:
             break
         key = min(last, key=lambda each: (last[each], each))
-        at = last.pop(key)
+        at, ended = last.pop(key), state.admitted[key]
         state.end(key)
+        if ended.ending:
+            state.add(_waiting_again(ended))
         freed.insert(0, (key, at))
         # Jobs that end at the same moment free their quotas together.
         if at not in last.values():

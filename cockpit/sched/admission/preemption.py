@@ -40,7 +40,13 @@ def find_victims(
     # step 1
     candidates = sorted(
         (each for each in _candidates(quotas, queue, workload, usage, short, admitted)),
-        key=lambda each: (each.rank, each.workload.priority, -(each.workload.admitted_at or 0), each.workload.key),
+        key=lambda each: (
+            not each.workload.ending,
+            each.rank,
+            each.workload.priority,
+            -(each.workload.admitted_at or 0),
+            each.workload.key,
+        ),
     )
     if not _could_suffice(quotas, queue.name, usage, candidates):
         return ()

@@ -37,6 +37,8 @@ class AdmissionWorkload(msgspec.Struct, frozen=True):
     """The flavors that each pod set has, by its name; empty while it waits, and where they are not known."""
     admitted_at: Millis | None = None
     """When it got its quota; None: it waits."""
+    ending: bool = False
+    """Whether it was preempted already, and uses its quota until it has ended; then it waits again."""
 
 
 class Preempts(StrEnum):

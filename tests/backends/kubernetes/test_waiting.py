@@ -160,6 +160,38 @@ def test_a_placed_pod_says_what_its_container_waits_for(code: str, step: StartSt
     assert sentence(found) == f"1 pod {text}; not found"
 
 
+SILENT = 'failed to pull "r.example/a:1": failed to do request: Head "https://r.example/v2/": dial tcp: {}'
+
+
+@pytest.mark.req("KU-05")
+@pytest.mark.parametrize(
+    ("policy", "code", "message", "pulls"),
+    [
+        ("Never", "ErrImageNeverPull", 'Container image "a:1" is not present with pull policy of Never', "Never"),
+        ("Always", "ErrImagePull", SILENT.format("lookup r.example: no such host"), "Always"),
+        ("Always", "ImagePullBackOff", SILENT.format("10.0.0.1:443: i/o timeout"), "Always"),
+        ("Always", "RegistryUnavailable", "", "Always"),
+        # The node has no image of this name either, or none may be read: another policy would not help.
+        ("Always", "ErrImagePull", "pull access denied, repository does not exist", None),
+        ("IfNotPresent", "ErrImagePull", SILENT.format("lookup r.example: no such host"), None),
+        ("Always", "CreateContainerConfigError", "connection refused", None),
+    ],
+)
+@pytest.mark.parametrize("place", ["containers", "initContainers"])
+def test_an_image_that_its_pull_policy_keeps_away_says_so(
+    policy: str, code: str, message: str, pulls: str | None, place: str
+) -> None:
+    spec = {"nodeName": "n1", place: [{"name": "own", "image": "a:1", "imagePullPolicy": policy}]}
+    statuses = "containerStatuses" if place == "containers" else "initContainerStatuses"
+    status = {statuses: [{"name": "own", "state": {"waiting": {"reason": code, "message": message}}}]}
+    found = waiting_reason(a_job(a_pod(spec=spec, status=status)))
+    assert isinstance(found, PodsStarting)
+    assert found.pulls == pulls
+    assert ("imagePullPolicy is" in sentence(found)) == (pulls is not None)
+    if pulls is not None:
+        assert f"imagePullPolicy is {pulls}, so that" in sentence(found)
+
+
 @pytest.mark.req("KU-05")
 def test_a_running_init_container_is_what_the_pod_waits_for_but_a_sidecar_is_not() -> None:
     running = {"state": {"running": {}}}

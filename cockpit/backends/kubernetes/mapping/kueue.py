@@ -19,6 +19,7 @@ NEVER = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor"})
 _NOT_TAKEN = "namespace doesn't match ClusterQueue selector"
 """What Kueue says of a job whose namespace its cluster queue does not select."""
 _LONGEST = 400
+_PREEMPTED = re.compile(r"Pending the preemption of (\d{1,6}) workload")
 _NAME = r"[^\s,;]+"
 _TRIED = re.compile(
     rf"""
@@ -90,7 +91,15 @@ def _of_message(queue: str, reason: str, message: str) -> QueueWaits:
     if reason == "Pending" and flavors:
         code = _code_of(flavors)
     never = code in NEVER or _NOT_TAKEN in message
-    return QueueWaits(KUEUE, queue, code, message[:_LONGEST], never=never, flavors=flavors)
+    return QueueWaits(
+        KUEUE, queue, code, message[:_LONGEST], never=never, flavors=flavors, ending=preempted_for(message)
+    )
+
+
+def preempted_for(message: str) -> int:
+    """Return how many jobs Kueue's sentence says it has preempted for a job; 0: none."""
+    said = _PREEMPTED.search(message)
+    return int(said[1]) if said is not None else 0
 
 
 def tried_flavors(message: str) -> tuple[FlavorTried, ...]:

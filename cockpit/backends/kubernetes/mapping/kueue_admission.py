@@ -93,8 +93,8 @@ def workload_of(
     if workload.is_finished:
         return None
     admission = workload.status.admission
-    # One that is being evicted loses its quota in a moment, and waits again.
-    if admission is not None and workload.has_quota and not workload.has("Evicted"):
+    # One that is evicted for another reason than a preemption loses its quota in a moment, and waits again.
+    if admission is not None and workload.has_quota and (workload.is_ending or not workload.has("Evicted")):
         usage: dict[FlavorResource, int] = {}
         for each in admission.pod_set_assignments:
             for resource, amount in (each.resource_usage or {}).items():
@@ -106,7 +106,14 @@ def workload_of(
         # What it asks for counts again once it is preempted.
         requests = pod_set_requests(workload, queues.get(queue), flavors)
         return AdmissionWorkload(
-            meta.uid, queue, spec.priority or 0, _since(workload), requests, usage, admitted_at=at or Millis(0)
+            meta.uid,
+            queue,
+            spec.priority or 0,
+            _since(workload),
+            requests,
+            usage,
+            admitted_at=at or Millis(0),
+            ending=workload.is_ending,
         )
     local = local_queues.get((meta.namespace, spec.queue_name))
     if local is None or not spec.active or not is_taken(workload) or (local.spec.stop_policy or "None") != "None":

@@ -40,7 +40,7 @@ def holders(state: AdmissionState, workload: AdmissionWorkload, verdict: Verdict
     """Return the keys of the jobs that use a quota that is short: those that may be preempted first, the lowest
     priority first, those of other queues that borrow before those of the own queue."""
     cells = {each.cell for each in shortages(verdict)}
-    lenders = {workload.queue, *_cohort_queues(state, workload.queue)}
+    lenders = {workload.queue, *cohort_queues(state, workload.queue)}
     found = [each for each in state.admitted.values() if cells & each.usage.keys() and each.queue in lenders]
     victims = set(verdict.victims)
 
@@ -96,7 +96,7 @@ def _tried(attempt: FlavorAttempt) -> Iterator[FlavorTried]:
             yield FlavorTried(attempt.flavor, FlavorObstacle.SHORT, resource, missing=missing)
 
 
-def _cohort_queues(state: AdmissionState, queue: str) -> Iterator[str]:
+def cohort_queues(state: AdmissionState, queue: str) -> Iterator[str]:
     """Yield the other queues that share quota with this one."""
     root = [queue, *state.quotas.ancestors(queue)][-1]
     yield from (each for each in state.queues if root in state.quotas.ancestors(each) and each != queue)
@@ -108,7 +108,7 @@ def _borrowers(state: AdmissionState, workload: AdmissionWorkload, short: Shorta
     own = state.quotas.used(workload.queue, short.cell) + short.asked <= state.quotas.subtree(
         workload.queue, short.cell
     )
-    for queue in _cohort_queues(state, workload.queue):
+    for queue in cohort_queues(state, workload.queue):
         more = state.quotas.used(queue, short.cell) - state.quotas.quota(queue, short.cell).nominal
         if more > 0:
             reclaim = policy if own or state.queues[workload.queue].while_borrowing else Preempts.NEVER

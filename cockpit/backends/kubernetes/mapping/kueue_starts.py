@@ -20,6 +20,7 @@ from cockpit.backends.kubernetes.mapping.pod_scheduling import Simulation, Waiti
 from cockpit.backends.kubernetes.mapping.run_times import RunTimes
 from cockpit.backends.kubernetes.mapping.scheduler_view import SchedulerView, is_plain
 from cockpit.backends.kubernetes.objects.kueue import KueueWorkload, ResourceFlavor
+from cockpit.backends.kubernetes.objects.meta import millis
 from cockpit.model.forecast import AwaitedJob
 from cockpit.model.ids import JobId, Millis
 from cockpit.sched.admission.forecast import (
@@ -51,6 +52,11 @@ class QueuedStart(NamedTuple):
     """The flavors of each pod set."""
     after: tuple[AwaitedJob, ...]
     """The ends that it waits for, the soonest first: of jobs that have its quota, or later its nodes."""
+
+
+def gone_at(job: KubeJob) -> Millis:
+    """Return when the pods of a preempted job are killed at the latest; 0: none is being deleted."""
+    return max((millis(pod.metadata.deletion_timestamp) or Millis(0) for pod in job.placed), default=Millis(0))
 
 
 class QueueTimes:
@@ -111,6 +117,8 @@ class QueueTimes:
             each = self.jobs.get(key)
             if each is None:
                 return None
+            if each.workload.is_ending:
+                return max(self.view.now, gone_at(each.job))
             if each.number not in self.view.waiting:
                 known = lengths.end_at(each.job, each.number, self.view.now)
                 # A job without pods has only been admitted.

@@ -6,10 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.objects.meta import condition
-from cockpit.backends.kubernetes.objects.pod import ContainerStatus, Pod
+from cockpit.backends.kubernetes.objects.pod import ContainerStatus, Pod, StateWaiting
 from cockpit.model.pod_reasons import (
     Gated,
     NodesExcluded,
@@ -17,6 +18,7 @@ from cockpit.model.pod_reasons import (
     PodReason,
     PodsNotCreated,
     PodsStarting,
+    PullPolicy,
     StartStep,
     Unschedulable,
 )
@@ -56,6 +58,12 @@ _CAUSES: tuple[tuple[re.Pattern[str], Obstacle], ...] = tuple(
     )
 )
 """Beginnings of causes, as kube-scheduler's plugins write them."""
+_NO_REGISTRY = re.compile(
+    r"no such host|connection refused|connection reset|i/o timeout|TLS handshake timeout|network is unreachable"
+    r"|no route to host|deadline exceeded|server misbehaving|Client\.Timeout|\bEOF$",
+    re.IGNORECASE,
+)
+"""What a kubelet reports of a registry that does not answer."""
 _LONGEST = 400
 
 
@@ -138,29 +146,43 @@ def _controller_words(job: KubeJob) -> str:
     return said[-1][:_LONGEST].rstrip(".") if said and job.is_suspended else ""
 
 
+class _Step(NamedTuple):
+    """What a placed pod waits for."""
+
+    step: StartStep
+    code: str
+    """Kubernetes' word."""
+    message: str = ""
+    pulls: PullPolicy | None = None
+
+
 def starting(placed: Iterable[Pod]) -> PodsStarting | None:
     """Return the step that most of the placed pods wait for; None: their commands run."""
     steps = [step for pod in placed if (step := _step(pod)) is not None]
     if not steps:
         return None
-    (kind, code), count = Counter((step, code) for step, code, _ in steps).most_common(1)[0]
-    message = next((text for step, word, text in steps if (step, word) == (kind, code) and text), "")
-    return PodsStarting(kind, count, code, message[:_LONGEST])
+    (kind, code), count = Counter((each.step, each.code) for each in steps).most_common(1)[0]
+    same = [each for each in steps if (each.step, each.code) == (kind, code)]
+    message = next((each.message for each in same if each.message), "")
+    pulls = next((each.pulls for each in same if each.pulls is not None), None)
+    return PodsStarting(kind, count, code, message[:_LONGEST], pulls)
 
 
-def _step(pod: Pod) -> tuple[StartStep, str, str] | None:
-    """Return what a placed pod waits for, with Kubernetes' word and sentence; None: its command runs."""
+def _step(pod: Pod) -> _Step | None:
+    """Return what a placed pod waits for; None: its command runs."""
+    policies = {each.name: each.image_pull_policy for each in (*(pod.spec.init_containers or ()), *pod.spec.containers)}
     for status in pod.now.init_container_statuses or ():
         if status.state is not None and status.state.running is not None and not _is_sidecar(pod, status):
-            return StartStep.INIT, status.name, ""
-        if (waits := _waits(status)) is not None and waits[1] != "PodInitializing":
+            return _Step(StartStep.INIT, status.name)
+        waits = _waits(status, policies.get(status.name, ""))
+        if waits is not None and waits.code != "PodInitializing":
             return waits
     for status in pod.now.container_statuses or ():
-        if (waits := _waits(status)) is not None:
+        if (waits := _waits(status, policies.get(status.name, ""))) is not None:
             return waits
     if pod.now.phase == "Pending" and not pod.now.container_statuses:
         ready = condition(pod.now.conditions, "PodReadyToStartContainers")
-        return StartStep.CONTAINER, "ContainerCreating", ready.message if ready is not None else ""
+        return _Step(StartStep.CONTAINER, "ContainerCreating", ready.message if ready is not None else "")
     return None
 
 
@@ -168,11 +190,24 @@ def _is_sidecar(pod: Pod, status: ContainerStatus) -> bool:
     return any(each.name == status.name and each.restart_policy == "Always" for each in pod.spec.init_containers or ())
 
 
-def _waits(status: ContainerStatus) -> tuple[StartStep, str, str] | None:
+def _waits(status: ContainerStatus, policy: str) -> _Step | None:
     waiting = status.state.waiting if status.state is not None else None
     if waiting is None:
         return None
-    return _step_of(waiting.reason), waiting.reason or "Waiting", waiting.message
+    step = _step_of(waiting.reason)
+    pulls = _policy_to_blame(waiting, policy) if step is StartStep.IMAGE else None
+    return _Step(step, waiting.reason or "Waiting", waiting.message, pulls)
+
+
+def _policy_to_blame(waiting: StateWaiting, policy: str) -> PullPolicy | None:
+    """Return the pull policy, if another one could start the container where its node has the image.
+
+    Source: kubelet, pkg/kubelet/images: ErrImageNeverPull, and the words of containerd and Go about the network.
+    """
+    if policy == PullPolicy.NEVER or waiting.reason == "ErrImageNeverPull":
+        return PullPolicy.NEVER
+    is_silent = waiting.reason == "RegistryUnavailable" or _NO_REGISTRY.search(waiting.message) is not None
+    return PullPolicy.ALWAYS if policy == PullPolicy.ALWAYS and is_silent else None
 
 
 def _step_of(code: str) -> StartStep:

@@ -102,6 +102,11 @@ class KueueWorkload(msgspec.Struct, frozen=True, gc=False):
     def is_finished(self) -> bool:
         return self.has("Finished")
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether it was preempted and keeps its quota until its pods have ended."""
+        return self.has_quota and self.has("Evicted") and self.has("Preempted") and not self.is_finished
+
     def has(self, kind: str) -> bool:
         """Return whether a condition is true."""
         found = condition(self.status.conditions, kind)

@@ -37,6 +37,8 @@ class Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     restart_policy: str = ""
     """Of an init container: `Always` makes it a sidecar, which runs beside the others."""
     ports: tuple[ContainerPort, ...] | None = None
+    image_pull_policy: str = ""
+    """`Always`, `IfNotPresent` or `Never`; a server fills in the one that follows from the image's tag."""
 
 
 class Toleration(msgspec.Struct, frozen=True, gc=False):
