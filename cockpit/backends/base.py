@@ -169,6 +169,14 @@ class Backend(Operations, ABC):
         del spec
         return None
 
+    async def manifests(self, specs: Sequence[JobSpec]) -> list[dict[str, Any]]:
+        """Return the objects that `submit` would create for these jobs, in that order, as the server would accept them.
+
+        Refused where `Ability.MANIFESTS` is absent, and for jobs that `submit` would refuse.
+        """
+        del specs
+        refuse_absent(self.capabilities.why_not("manifests"))
+
     async def direct(self, wanted: Directive) -> JobId | None:
         """Run a command of the cluster's own; return the id of the job that it submitted, if any.
 

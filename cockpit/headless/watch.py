@@ -59,7 +59,7 @@ class PrintedRows(Generic[Row]):
         self._rows = rows
 
 
-async def watch_events(call: Call, job: JobId | None) -> None:
+async def watch_events(call: Call, job: JobId | None, rank: int | None = None) -> None:
     """Print events: the last ones, then each new one; none is ever removed."""
     columns = _columns(call, EVENTS)
     record = record_type(columns)
@@ -69,7 +69,7 @@ async def watch_events(call: Call, job: JobId | None) -> None:
         silence = _report_silence(call, silence)
         if not delta.loaded or silence:
             continue
-        came = await call.backend.events(job=job, after=last, limit=call.args.number)
+        came = await call.backend.events(job=job, after=last, limit=call.args.number, rank=rank)
         last = came[-1].seq if came else last
         now = call.context()
         _print_lines(call, records(record, columns, chosen_rows(EVENTS, came, call.args, now), now), [])

@@ -46,6 +46,8 @@ class Ability(StrEnum):
     """A suspended job keeps its processes and goes on where it was."""
     HOST_IMAGE = "host_image"
     """A job without an image runs in the file system of its node."""
+    MANIFESTS = "manifests"
+    """Creates objects for a job, which can be shown before (`Backend.manifests`)."""
 
 
 class Capabilities(msgspec.Struct, frozen=True):
@@ -78,6 +80,10 @@ NO_COMMANDS: Final = (
 NO_FLEET: Final = "This cluster is no fleet of several clusters; `-c all` shows those that you use in one table."
 ONE_CLUSTER: Final = "This is one cluster; `-c all` shows all that you use in one table."
 NO_DEBUG_IMAGE: Final = "Only Kubernetes runs a container of another image beside a job's own; open a shell in that."
+NO_MANIFESTS: Final = (
+    "Only a Kubernetes cluster makes objects of a job; `cockpit launch --dry-run FILE` shows what each replica would "
+    "run. Nothing was done."
+)
 _ONLY_SLURM = "Only a Slurm cluster does this: this one is cockpit's own."
 
 ENGINE: Final = Capabilities(
@@ -89,6 +95,7 @@ ENGINE: Final = Capabilities(
         Ability.UPDATE: _ONLY_SLURM,
         Ability.TOP: _ONLY_SLURM,
         Ability.DEBUG_IMAGE: NO_DEBUG_IMAGE,
+        Ability.MANIFESTS: NO_MANIFESTS,
         Ability.STEPS: "only jobs of a Slurm cluster have steps; --replica chooses one of several",
     }
 )

@@ -69,6 +69,8 @@ class FleetArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     """The job whose rows are returned; None: those of all jobs."""
     pods: bool = False
     """Whether the pods are returned in place of the jobs."""
+    jobs: tuple[int, ...] = ()
+    """Return the rows of these jobs alone, without those that are gone; empty: as `job` says."""
 
 
 class OwnObjectArgs(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -106,6 +108,9 @@ class EventsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     after: int = -1
     """The sequence number after which events are returned; below 0: the last `limit` events."""
     limit: int = 1000
+    rank: int | None = None
+    """On a fleet: return instead what the member reports that has this replica of the job, with the member's own
+    sequence numbers. Elsewhere the job's events are those of its replicas."""
 
 
 class SubmitArgs(msgspec.Struct, frozen=True):

@@ -115,8 +115,13 @@ class Operations:
     async def holds(self) -> list[view.HoldRow]: ...
 
     @operation(Right.ASK, Style.READS, lambda: messages.FleetArgs)
-    async def fleet(self, *, job: JobId | None = None, pods: bool = False) -> fleetrow.FleetShown:
-        """Return the table of a fleet: jobs over all members, or with `pods` their pods; `job`: of this job alone."""
+    async def fleet(
+        self, *, job: JobId | None = None, pods: bool = False, jobs: Sequence[JobId] = ()
+    ) -> fleetrow.FleetShown:
+        """Return the table of a fleet: jobs over all members, or with `pods` their pods; `job`: of this job alone.
+
+        `jobs`: of these alone, without those that are gone; each member is asked once for all of them.
+        """
 
     @operation(Right.LOOK, Style.READS, lambda: messages.OwnObjectArgs)
     async def own_object(self, job: JobId, *, cluster: str = "") -> fleetrow.MemberObject:
@@ -215,9 +220,12 @@ class Operations:
 
     @operation(Right.LOOK, Style.LISTS, lambda: messages.EventsArgs)
     async def events(
-        self, *, job: JobId | None = None, after: int = -1, limit: int = 1000
+        self, *, job: JobId | None = None, after: int = -1, limit: int = 1000, rank: int | None = None
     ) -> list[events_model.EventRecord]:
-        """Return events, oldest first: those after sequence number `after`; when `after` < 0, the last `limit`."""
+        """Return events, oldest first: those after sequence number `after`; when `after` < 0, the last `limit`.
+
+        `rank`: on a fleet those that the member reports which has this replica, with that member's numbers.
+        """
 
     @operation(Right.ASK, Style.CHANGES, lambda: messages.SubmitArgs, wrapped=lambda: messages.Submitted)
     async def submit(self, specs: Sequence[spec.JobSpec]) -> list[JobId]:

@@ -29,14 +29,16 @@ async def fleet(engine: Engine, context: RequestContext, args: messages.FleetArg
     """Return the fleet's table, of the jobs that the user may see. Refused by an engine that is no fleet."""
     if engine.members is None:
         raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, NO_FLEET))
-    job = None if args.job is None else (await visible_job(engine, context.actor, args.job)).id
+    only = None if args.job is None else {(await visible_job(engine, context.actor, args.job)).id}
+    if args.jobs:
+        only = {JobId(each) for each in args.jobs}
     return fleet_shown(
         engine.host.machine,
         engine.members.machines,
         lambda each: may_see(context.actor, each),
         engine.host.clock.now(),
         links={name: _link(remote) for name, remote in engine.members.remote.items()},
-        job=job,
+        only=only,
         pods=args.pods,
     )
 

@@ -47,21 +47,23 @@ from cockpit.protocol.pages import LIST_ROWS, PIECE_BYTES, AllLoaded, JobsArgs, 
 from cockpit.runtime.logs import first_address, left_out, log_path, log_tail, mib_of, read_log
 from cockpit.runtime.logs import search_log as search_log_file
 from cockpit.runtime.request_context import RequestContext, request_key, visible_job, wait_for_change
-from cockpit.runtime.timeline import timeline
+from cockpit.runtime.timeline import MOST, shown_records, timeline
 from cockpit.sched.explain import explain
 from cockpit.sched.growth import why_not
 from cockpit.sched.growth_obstacle import growth_obstacle
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
     from cockpit.model.accounting import Spending
     from cockpit.model.attempt import Attempt
+    from cockpit.model.events import EventRecord
     from cockpit.model.jobdetail import GrowthObstacle
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import Breakdown
     from cockpit.model.resilience import NoGrowth
     from cockpit.runtime.engine import Engine
+    from cockpit.runtime.fleet.linked_replicas import LinkedReplica
 
 
 LOG_TAIL_LINES = 12
@@ -288,8 +290,19 @@ async def events(
     engine: Engine, context: RequestContext, args: messages.EventsArgs
 ) -> AsyncIterator[list[msgspec.Raw]]:
     """Return the events of one job, or of all jobs that the user may see, in pieces that fit a frame."""
-    for piece in pieces(await timeline(engine.host, context.actor, args)):
+    for piece in pieces(await _events(engine, context.actor, args)):
         yield piece
+
+
+async def _events(engine: Engine, actor: Actor, args: messages.EventsArgs) -> Sequence[EventRecord]:
+    if args.job is not None and args.rank is not None and engine.members is not None:
+        job = await visible_job(engine, actor, args.job)
+        if job.attempt is not None:
+            _replica_of_log(job, job.attempt, asking.LogRequest(job=job.id, rank=args.rank))
+        limit = max(0, min(args.limit, MOST))
+        records = await engine.members.events(job, args.rank, after=args.after, limit=limit)
+        return list(shown_records(shown_to(actor, {job.id: job}), records))
+    return await timeline(engine.host, actor, args)
 
 
 async def wait(engine: Engine, context: RequestContext, args: messages.WaitArgs) -> Job | None:
@@ -312,13 +325,15 @@ async def request(engine: Engine, context: RequestContext, args: messages.Reques
 async def logs(engine: Engine, context: RequestContext, request: asking.LogRequest) -> asking.LogChunk:
     """Return a piece of a replica's log; with `wait`, wait for more output."""
     job = await visible_job(engine, context.actor, request.job)
-    # Its log exists only once it has an attempt.
-    while request.wait and job.attempt is None and not job.ended:
+    # Its log exists only once it has an attempt, and on a member over a link once that has accepted its part.
+    while request.wait and not job.ended and not _may_have_log(engine, job, request):
         await wait_for_change(engine, job)
         job = await visible_job(engine, context.actor, request.job)
     if job.attempt is None:
         return asking.LogChunk(b"", 0, ended=job.ended)
     replica = _replica_of_log(job, job.attempt, request)
+    if (linked := _linked(engine, job, replica)) is not None:
+        return await linked.logs(request) if linked.own else asking.LogChunk(b"", 0, ended=job.ended)
     path = log_path(engine.logs, replica, request.stream)
     return await read_log(path, request, lambda: _has_ended(engine.host.machine.state.jobs, replica))
 
@@ -328,10 +343,29 @@ async def search_log(engine: Engine, context: RequestContext, request: asking.Lo
     job = await visible_job(engine, context.actor, request.job)
     if job.attempt is None:
         return asking.LogMatches((), 0, 0, 0, 0)
-    path = log_path(engine.logs, _replica_of_log(job, job.attempt, request), request.stream)
+    replica = _replica_of_log(job, job.attempt, request)
+    if (linked := _linked(engine, job, replica)) is not None:
+        return await linked.search_log(request) if linked.own else asking.LogMatches((), 0, 0, 0, 0)
+    path = log_path(engine.logs, replica, request.stream)
     # One at a time: a search uses the disk and two processors, and the next one waits for a fraction of a second.
     async with engine.searching:
         return await search_log_file(path, request)
+
+
+def _may_have_log(engine: Engine, job: Job, request: asking.LogRequest) -> bool:
+    if job.attempt is None:
+        return False
+    linked = _linked(engine, job, _replica_of_log(job, job.attempt, request))
+    return linked is None or bool(linked.own)
+
+
+def _linked(engine: Engine, job: Job, replica: ReplicaId) -> LinkedReplica | None:
+    """Return where a replica of any attempt is or was on a member over a link; None: it is on no such member."""
+    attempts = (*job.earlier, job.attempt) if job.attempt is not None else job.earlier
+    attempt = next((each for each in attempts if each.number == replica.attempt), None)
+    if engine.members is None or attempt is None:
+        return None
+    return engine.members.linked(attempt, replica.rank)
 
 
 def _replica_of_log(job: Job, last: Attempt, request: asking.LogRequest | asking.LogSearch) -> ReplicaId:

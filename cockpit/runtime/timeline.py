@@ -41,7 +41,7 @@ async def timeline(host: Host, actor: Actor, args: EventsArgs) -> Sequence[Event
     while True:
         records = await host.journal.events(job=job, after=after, limit=MOST if job is None else limit)
         allowed = _of_the_cluster(host.machine.state, actor, records)
-        seen = list(_shown_records(shown_to(actor, await _jobs(host, records)), allowed))
+        seen = list(shown_records(shown_to(actor, await _jobs(host, records)), allowed))
         if args.after < 0:
             return seen[max(0, len(seen) - limit) :]
         if seen or job is not None or len(records) < MOST:
@@ -70,7 +70,8 @@ def _of_the_cluster(state: ClusterState, actor: Actor, records: Iterable[EventRe
             yield record if body is record.body else replace(record, body=body)
 
 
-def _shown_records(shown: Shown, records: Iterable[EventRecord]) -> Iterator[EventRecord]:
+def shown_records(shown: Shown, records: Iterable[EventRecord]) -> Iterator[EventRecord]:
+    """Yield the events of jobs that the user may see, without the ids of other jobs."""
     for record in records:
         if shown(getattr(record.body, "job", HIDDEN_JOB)) != HIDDEN_JOB or not hasattr(record.body, "job"):
             body = shown_body(shown, record.body)

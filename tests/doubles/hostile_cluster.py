@@ -130,7 +130,7 @@ class HostileBackend(MemoryBackend):
         away = ClusterRow(name="x", way="x", state=ClusterState.SILENT, reason="x", overview=overview())
         return [with_attacks(away, _from(start)) for start in range(len(TEXTS))]
 
-    async def fleet(self, *, job: JobId | None = None, pods: bool = False) -> FleetShown:
+    async def fleet(self, *, job: JobId | None = None, pods: bool = False, jobs: object = ()) -> FleetShown:
         del job
         row = FleetJobRow(
             job=JobId(4),

@@ -215,8 +215,10 @@ class MemoryBackend(Backend):
         self._act("predict", *specs)
         return list(self.outlooks.values())
 
-    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        self.asked.append(("events", job, after, limit))
+    async def events(
+        self, *, job: JobId | None = None, after: int = -1, limit: int = 1000, rank: int | None = None
+    ) -> list[EventRecord]:
+        self.asked.append(("events", job, after, limit, *([] if rank is None else [rank])))
         return self.event_records[-limit:]
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:

@@ -76,5 +76,5 @@ def test_hidden_jobs_and_ended_ones_are_left_out() -> None:
     assert fleet_shown(driver.machine, driver.machines, lambda _: False, driver.now).jobs == ()
     driver.end(job, code=0)
     assert shown(driver) == []
-    named = fleet_shown(driver.machine, driver.machines, lambda _: True, driver.now, job=job)
+    named = fleet_shown(driver.machine, driver.machines, lambda _: True, driver.now, only={job})
     assert [(row.state, row.fleet_state) for row in named.jobs] == [("succeeded", "succeeded")]

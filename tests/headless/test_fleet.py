@@ -51,7 +51,7 @@ def desk() -> Desk:
     silent = a_row(cluster="cf2", silence="cf2 cannot be reached.", heard_at=Millis(NOW - 180_000), state="Created")
     own = a_row(job=JobId(0), name="own", adopted=False, fleet_state="", own="12")
 
-    async def fleet(*, job: JobId | None = None, pods: bool = False) -> FleetShown:
+    async def fleet(*, job: JobId | None = None, pods: bool = False, jobs: object = ()) -> FleetShown:
         if pods:
             return FleetShown(pods=(pod,))
         return FleetShown(jobs=(a_row(),) if job else (a_row(), silent, own))
@@ -98,3 +98,15 @@ def test_a_member_s_own_object_is_printed_without_control_characters(desk: Desk)
     refused = desk("fleet", "object", "7", "--member", "nowhere")
     assert refused.code == ExitCode.NOT_FOUND
     assert "no member 'nowhere'" in refused.err
+
+
+@pytest.mark.parametrize("words", [("7/2",), ("7", "--replica", "2")])
+def test_the_events_of_a_replica_are_asked_for_by_its_rank(desk: Desk, words: tuple[str, ...]) -> None:
+    assert desk("events", *words).code == ExitCode.OK
+    assert desk.backend.asked[-1] == ("events", JobId(7), -1, 1000, 2)
+
+
+def test_the_events_of_a_replica_need_its_job(desk: Desk) -> None:
+    refused = desk("events", "--replica", "2")
+    assert refused.code == ExitCode.USAGE
+    assert "--replica N needs the ID of a job" in refused.err

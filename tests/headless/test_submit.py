@@ -123,3 +123,27 @@ def test_a_converted_script_has_no_variables_of_this_shell(reading: Desk, monkey
     monkeypatch.setenv("LEARNING_RATE", "0.1")
     script = b"#!/bin/bash\n#SBATCH -J x -D /o\ntrue\n"
     assert b"LEARNING_RATE" not in reading("convert", "-", "--to", "yaml", stdin=script).out
+
+
+@pytest.mark.req("KU-11")
+def test_a_dry_run_prints_the_objects_as_yaml_and_submits_nothing(
+    reading: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def manifests(specs: Sequence[JobSpec]) -> list[dict[str, object]]:
+        return [{"kind": kind, "metadata": {"name": spec.name}} for spec in specs for kind in ("Policy\x1b", "Job")]
+
+    reading.backend.capabilities = Capabilities()
+    monkeypatch.setattr(reading.backend, "manifests", manifests, raising=False)
+    done = reading("submit", "--dry-run", "-", stdin=b"{name: train, command: make, output: /o}")
+    assert done.code == ExitCode.OK
+    first, second = done.out.decode().split("---\n")
+    assert "\x1b" not in first
+    assert second == "kind: Job\nmetadata:\n  name: train\n"
+    assert not [each for each in reading.backend.asked if each[0] == "submit"]
+
+
+def test_a_dry_run_is_refused_where_no_objects_are_made(desk: Desk) -> None:
+    done = desk("submit", "--dry-run", "one.yaml")
+    assert done.code == ExitCode.USAGE
+    assert "Only a Kubernetes cluster makes objects of a job" in done.err
+    assert not [each for each in desk.backend.asked if each[0] == "submit"]

@@ -182,7 +182,7 @@ def test_events_are_watched_from_the_last_ones_on(desk: Desk, monkeypatch: pytes
     asked: list[tuple[int, int]] = []
     everything: list[bool] = []
 
-    async def events(*, job: object, after: int, limit: int) -> list[EventRecord]:
+    async def events(*, job: object, after: int, limit: int, rank: int | None) -> list[EventRecord]:
         asked.append((after, limit))
         return records if after < 0 else []
 

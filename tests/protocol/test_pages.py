@@ -196,7 +196,7 @@ def test_the_pieces_of_a_list_of_priorities_are_one_list_in_the_same_order() -> 
 
 
 DEFAULTS = {
-    messages.EventsArgs: {"job": None, "after": -1, "limit": 1000},
+    messages.EventsArgs: {"job": None, "after": -1, "limit": 1000, "rank": None},
     messages.AccountingArgs: {"since": None, "until": None, "user": None},
     messages.StopArgs: {"jobs": False, "holds": False},
     JobsArgs: {"ended": False, "brief": False},

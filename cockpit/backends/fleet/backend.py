@@ -39,6 +39,7 @@ from cockpit.runtime.offline_engine import refuse
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
+    from cockpit.backends.base import Backend
     from cockpit.model.accounting import EndedJob
     from cockpit.model.asking import LogChunk, LogMatches, LogRequest, LogSearch, ShellRequest
     from cockpit.model.directives import Directive
@@ -60,7 +61,14 @@ ONE_CLUSTERS = "This is each cluster's own: open one of them for it (`-c NAME`, 
 CAPABILITIES = Capabilities(
     dict.fromkeys(
         (
-            *(Ability.SCRIPTS, Ability.TOP, Ability.QUOTA_TREE, Ability.LOCAL_FILES, Ability.EVERY_EVENT),
+            *(
+                Ability.SCRIPTS,
+                Ability.MANIFESTS,
+                Ability.TOP,
+                Ability.QUOTA_TREE,
+                Ability.LOCAL_FILES,
+                Ability.EVERY_EVENT,
+            ),
             *("status", "rules", "accounts", "change_accounts", "spending", "catalogue", "change_catalogue", "queues"),
             *("apply_quota", "remove_quota", "priorities", "set_weights", "reservations", "make_reservation", "staged"),
             *("submit", "predict", "request", "snapshot"),
@@ -151,11 +159,13 @@ class FleetBackend(Asking, LiveBackend):
         member, own = self._whose(job)
         return in_fleet(await (await self._there(member)).explain(own, task=task), member.words)
 
-    async def fleet(self, *, job: JobId | None = None, pods: bool = False) -> FleetShown:
+    async def fleet(self, *, job: JobId | None = None, pods: bool = False, jobs: Sequence[JobId] = ()) -> FleetShown:
         """Return the jobs of all members; of one that does not answer the last known, with the reason and their age.
 
-        The pods are those of one job: to list them for all would ask every cluster once for each of its jobs.
+        The pods are those of named jobs: to list them for all would ask every cluster once for each of its jobs.
         """
+        if jobs:
+            return await self._fleet_of(jobs, pods=pods)
         if job is None:
             if pods:
                 refuse("A merged view lists the pods of one job at a time: name the job, such as lab:4711.")
@@ -163,8 +173,39 @@ class FleetBackend(Asking, LiveBackend):
             return FleetShown(jobs=tuple(fleet_job_row(row, member.row()) for member, row in rows))
         member, own = self._whose(job)
         backend = await self._there(member)
-        if backend.capabilities.has(Ability.CLUSTERS):
-            return in_fleet(await backend.fleet(job=own, pods=pods), member.words)
+        if backend.capabilities.has("fleet"):
+            with suppress(RequestRefused):  # it is no fleet, or has no such job, which is said below
+                return in_fleet(await backend.fleet(job=own, pods=pods), member.words)
+        return await self._own_rows(job, member, pods=pods)
+
+    async def _fleet_of(self, jobs: Sequence[JobId], *, pods: bool) -> FleetShown:
+        """Return the rows of these jobs, for which a member that is a fleet is asked once. Jobs that are gone, or whose
+        cluster does not answer in time, have no rows."""
+
+        async def of(member: Member) -> list[FleetShown]:
+            mine = [each for each in jobs if member_of(each)[0] == member.number]
+            if not mine:
+                return []
+            own = [member_of(each)[1] for each in mine]
+            whole = await _fleet_rows(await member.backend(), own, pods=pods)
+            if whole is not None:
+                return [in_fleet(whole, member.words)]
+            return [rows for each in mine for rows in await self._rows_of(each, member, pods=pods)]
+
+        shown = [each for answer in await self._each(of) for each in answer]
+        return FleetShown(
+            jobs=tuple(row for each in shown for row in each.jobs),
+            pods=tuple(row for each in shown for row in each.pods),
+        )
+
+    async def _rows_of(self, job: JobId, member: Member, *, pods: bool) -> list[FleetShown]:
+        """Return the rows of a job of a cluster that is no fleet; none if it has just gone."""
+        try:
+            return [await self._own_rows(job, member, pods=pods)]
+        except RequestRefused:
+            return []
+
+    async def _own_rows(self, job: JobId, member: Member, *, pods: bool) -> FleetShown:
         detail = await self.job(job)
         if pods:
             return FleetShown(pods=tuple(pod_rows(member.name, detail.job, job)))
@@ -199,12 +240,15 @@ class FleetBackend(Asking, LiveBackend):
 
         return [each for starts in await self._each(of) for each in starts]
 
-    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
+    async def events(
+        self, *, job: JobId | None = None, after: int = -1, limit: int = 1000, rank: int | None = None
+    ) -> list[EventRecord]:
         # Members count their events separately, so there is no `after` that would mean one place in a merged list.
         if job is None:
             refuse(ONE_CLUSTERS)
         member, own = self._whose(job)
-        return in_fleet(await (await self._there(member)).events(job=own, after=after, limit=limit), member.words)
+        there = await self._there(member)
+        return in_fleet(await there.events(job=own, after=after, limit=limit, rank=rank), member.words)
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         member, own = self._whose(job)
@@ -422,3 +466,16 @@ class FleetBackend(Asking, LiveBackend):
             # Rights differ from member to member; the header must not promise those of one of them.
             admin=False,
         )
+
+
+async def _fleet_rows(backend: Backend, jobs: Sequence[JobId], *, pods: bool) -> FleetShown | None:
+    """Return the rows of a cluster's jobs, asked once; None: it is no fleet of several clusters."""
+    if not backend.capabilities.has("fleet"):
+        return None
+    try:
+        shown: FleetShown = await backend.fleet(jobs=jobs, pods=pods)
+    except RequestRefused as refused:
+        if refused.refusal.kind is RefusalKind.UNAVAILABLE:
+            return None
+        raise
+    return shown

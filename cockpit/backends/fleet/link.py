@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from cockpit.errors import RequestRefused, Unreachable
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.fleetorder import Order, PartSeen, PartState, order_of
@@ -23,7 +25,9 @@ from cockpit.model.refusal import RefusalKind
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from cockpit.backends.base import LiveBackend
+    from cockpit.backends.base import LiveBackend, ShellSession
+    from cockpit.model.asking import LogChunk, LogMatches, LogRequest, LogSearch, ShellRequest
+    from cockpit.model.events import EventRecord
     from cockpit.model.fleetrow import MemberObject
     from cockpit.model.job import Job
     from cockpit.model.jobrow import JobRow
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS = 20.0
 """Longest time that the fleet waits for one answer of a member."""
+QUESTION_SECONDS = 10.0
+"""Longest time that a user waits for one, who has asked about a replica there."""
 
 
 class BackendLink:
@@ -83,20 +89,41 @@ class BackendLink:
         async with self._answering() as backend:
             return await backend.own_object(JobId(int(own)))
 
+    async def logs(self, own: str, request: LogRequest) -> LogChunk:
+        async with self._answering(QUESTION_SECONDS, patient=request.wait) as backend:
+            return await backend.logs(replace(request, job=int(own)))
+
+    async def search_log(self, own: str, request: LogSearch) -> LogMatches:
+        async with self._answering(QUESTION_SECONDS) as backend:
+            return await backend.search_log(replace(request, job=int(own)))
+
+    async def events(self, own: str, after: int, limit: int) -> Sequence[EventRecord]:
+        async with self._answering(QUESTION_SECONDS) as backend:
+            return await backend.events(job=JobId(int(own)), after=after, limit=limit)
+
+    async def open_shell(self, own: str, request: ShellRequest) -> ShellSession:
+        async with self._answering(QUESTION_SECONDS) as backend:
+            return await backend.open_shell(replace(request, job=int(own)))
+
     async def close(self) -> None:
         if self._backend is not None:
             await self._backend.close()
 
     @asynccontextmanager
-    async def _answering(self) -> AsyncIterator[LiveBackend]:
-        """Yield the backend for one request. Raises `Unreachable` if the answer takes too long."""
+    async def _answering(self, seconds: float = ANSWER_SECONDS, *, patient: bool = False) -> AsyncIterator[LiveBackend]:
+        """Yield the backend for one request. Raises `Unreachable` if the answer takes too long.
+
+        `patient`: the answer may take any time, as that of a reader who waits for more output; opening may not.
+        """
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(seconds) as limit:
                 if self._backend is None:
                     self._backend = await self._open()
+                if patient:
+                    limit.reschedule(None)
                 yield self._backend
         except TimeoutError:
-            raise Unreachable(f"It did not answer within {ANSWER_SECONDS:g} s.") from None
+            raise Unreachable(f"It did not answer within {seconds:g} s.") from None
 
     def _seen(self, row: JobRow, order: Order, record: Job | None = None) -> PartSeen:
         return PartSeen(

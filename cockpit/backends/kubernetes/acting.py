@@ -48,6 +48,16 @@ class ActParts(NamedTuple):
     fleet: FleetActs
 
 
+class Accepted(NamedTuple):
+    """The objects of one job, as the server would accept them."""
+
+    resource: Resource
+    """The job's kind."""
+    manifest: dict[str, Any]
+    policy: dict[str, Any] | None
+    """The policy of the fleet that is created with it; None: there is none."""
+
+
 class Acts:
     """Carries out the changes of one user."""
 
@@ -112,15 +122,10 @@ class Acts:
            know is an error, instead of being dropped. On the host of a fleet the same with each one's policy.
         3. Create them, each after its policy. If one is refused after all, delete those before it.
         """
-        manifests = await self._manifests(specs)  # step 1
-        manifests = [(kind, await self.queue.accepted(kind, each)) for kind, each in manifests]  # step 2
-        for resource, manifest in manifests:
-            await self._secrets.check(resource, manifest)
-        of_fleet = zip(specs, manifests, strict=True) if self.fleet.is_host else ()
-        policies = [await self.fleet.policy(spec, *each) for spec, each in of_fleet] or [None] * len(manifests)
+        accepted = await self._accepted(specs)  # steps 1 and 2
         created: list[tuple[Resource, ObjectMeta]] = []
         jobs: list[ObjectMeta] = []
-        for (resource, manifest), policy in zip(manifests, policies, strict=True):  # step 3
+        for resource, manifest, policy in accepted:  # step 3
             try:
                 if policy is not None:
                     created.append(await self.fleet.create(policy))
@@ -136,6 +141,25 @@ class Acts:
                 raise
         await self._writer.until_seen(*jobs)
         return [self._numbers.number(meta) for meta in jobs]
+
+    async def objects(self, specs: Sequence[JobSpec]) -> list[dict[str, Any]]:
+        """Return the objects that `submit` would create, in that order; of a Secret no keys, which are made with it."""
+        return [
+            each
+            for resource, manifest, policy in await self._accepted(specs)
+            for each in (policy, manifest, self._secrets.shown(resource, manifest))
+            if each is not None
+        ]
+
+    async def _accepted(self, specs: Sequence[JobSpec]) -> list[Accepted]:
+        """Return the manifests as the server would accept them: steps 1 and 2 of `submit`."""
+        manifests = [(kind, await self.queue.accepted(kind, each)) for kind, each in await self._manifests(specs)]
+        for resource, manifest in manifests:
+            await self._secrets.check(resource, manifest)
+        if not self.fleet.is_host:
+            return [Accepted(*each, None) for each in manifests]
+        of_fleet = zip(specs, manifests, strict=True)
+        return [Accepted(*each, await self.fleet.policy(spec, *each)) for spec, each in of_fleet]
 
     async def _manifests(self, specs: Sequence[JobSpec]) -> list[tuple[Resource, dict[str, Any]]]:
         """Return the manifests. Raises `RequestRefused` with a line for each error, led by the path of the field."""

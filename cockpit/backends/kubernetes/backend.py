@@ -213,12 +213,16 @@ class KubernetesBackend(Asking, LiveBackend):
             scaling=None if (own := self._list.jobs.get(job)) is None else own.scaling,
         )
 
-    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = MOST_EVENTS) -> list[EventRecord]:
+    async def events(
+        self, *, job: JobId | None = None, after: int = -1, limit: int = MOST_EVENTS, rank: int | None = None
+    ) -> list[EventRecord]:
         """Return what Kubernetes reports of jobs, and what was seen of them while this cockpit was connected."""
         if job is None:
             await self._listed()
             return chosen(await self._records.all_events(), after, limit)
         await self._row(job)
+        if rank is not None and (part := await self._part(job, rank)) is not None:
+            return await part.events(job, after, limit)
         return chosen(await self._records.events(job), after, limit)
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
@@ -270,16 +274,18 @@ class KubernetesBackend(Asking, LiveBackend):
         rows = self._list.refresh()
         return [ListedJob(rows[number], job) for number, job in sorted(self._list.jobs.items())]
 
-    async def fleet(self, *, job: JobId | None = None, pods: bool = False) -> FleetShown:
+    async def fleet(self, *, job: JobId | None = None, pods: bool = False, jobs: Sequence[JobId] = ()) -> FleetShown:
         """Return the table of the fleet whose host this is."""
         listed = await self.listed_jobs()
         if reason := self.capabilities.why_not("fleet"):
             refuse_absent(reason)
         if job is not None:
             await self._row(job)
-            listed = [each for each in listed if each.row.id == job]
+        only = set(jobs) or ({job} if job is not None else set())
+        if only:
+            listed = [each for each in listed if each.row.id in only]
         every = self._inventory.fleet.members
-        return await self._fleet.shown(listed, every, self._clock.now(), pods=pods, alone=job is not None)
+        return await self._fleet.shown(listed, every, self._clock.now(), pods=pods, alone=bool(only))
 
     async def own_object(self, job: JobId, *, cluster: str = "") -> MemberObject:
         """Return the job's object as the server has it now, without the values of environment variables.
@@ -298,6 +304,12 @@ class KubernetesBackend(Asking, LiveBackend):
     async def starts(self, jobs: Sequence[JobId]) -> list[forecast.ExpectedStart]:
         await self._ready()
         return await self._explainer.starts(jobs)
+
+    async def manifests(self, specs: Sequence[JobSpec]) -> list[dict[str, Any]]:
+        await self._ready()
+        if wrong := self._platform.refusals(specs):
+            raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, "\n".join(wrong)))
+        return await self._acts.objects(specs)
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
         await self._ready()

@@ -44,6 +44,13 @@ class SshSecrets:
             namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
             await self._create({"metadata": {"name": name, "namespace": namespace}}, (STRICT, DRY_RUN), uid="")
 
+    def shown(self, resource: Resource, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the Secret of a job that does not exist yet, without keys; None: the job needs none."""
+        if resource != TRAINING_JOBS:
+            return None
+        metadata = {key: manifest["metadata"][key] for key in ("name", "namespace")}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"}
+
     async def make(self, resource: Resource, job: ObjectMeta) -> None:
         """Make the Secret of a new job, unless the operator has made it. Raises `RequestRefused`."""
         if resource == TRAINING_JOBS:

@@ -48,7 +48,15 @@ from cockpit.backends.slurm.wire.calls import Garbled
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import asking, forecast, jobdetail, view
 from cockpit.model.accounting import EndedJob, Spending
-from cockpit.model.capabilities import NO_DEBUG_IMAGE, NO_FLEET, NO_REQUEST_IDS, ONE_CLUSTER, Ability, Capabilities
+from cockpit.model.capabilities import (
+    NO_DEBUG_IMAGE,
+    NO_FLEET,
+    NO_MANIFESTS,
+    NO_REQUEST_IDS,
+    ONE_CLUSTER,
+    Ability,
+    Capabilities,
+)
 from cockpit.model.events import EventRecord
 from cockpit.model.fleetrow import MemberObject
 from cockpit.model.ids import JobId, Millis
@@ -91,6 +99,7 @@ CAPABILITIES = Capabilities(
         "request": "Slurm remembers no request ids; `cockpit jobs` shows what was submitted.",
         "fleet": NO_FLEET,
         Ability.CLUSTERS: ONE_CLUSTER,
+        Ability.MANIFESTS: NO_MANIFESTS,
         Ability.DEBUG_IMAGE: NO_DEBUG_IMAGE,
         Ability.QUOTA_TREE: "No quota tree: this cluster has its own scheduler, which has none.",
         Ability.EVERY_EVENT: "What a cockpit saw while it was connected; Slurm provides no history of events.",
@@ -288,8 +297,11 @@ class SlurmBackend(Asking, LiveBackend):
         spent = await (await with_ended(everything, past, self._clock, self._name)).spending(edges)
         return replace(spent, missing=self._reading.missing("sacct"))
 
-    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
+    async def events(
+        self, *, job: JobId | None = None, after: int = -1, limit: int = 1000, rank: int | None = None
+    ) -> list[EventRecord]:
         """Return the changes that were seen while a cockpit was connected: Slurm itself records no events."""
+        del rank  # of a fleet's job
         if job is None:
             await self._introduce()  # the file of the changes is named after the cluster
             return self._history.events(after=after, limit=limit)

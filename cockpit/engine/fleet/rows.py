@@ -13,7 +13,7 @@ from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal, RefusalKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from cockpit.engine.machine import Machine
     from cockpit.model.attempt import Replica
@@ -51,25 +51,25 @@ def fleet_shown(
     now: Millis,
     *,
     links: Mapping[str, Link] = MappingProxyType({}),
-    job: JobId | None = None,
+    only: Collection[JobId] | None = None,
     pods: bool = False,
 ) -> FleetShown:
     """Return the rows of the fleet's live and held jobs, then those of jobs that were submitted to members directly.
 
-    `links`: the members over links; jobs of their own are not listed. `job`: only this job of the fleet, also if it has
-    ended; `pods`: the pods in place of the jobs.
+    `links`: the members over links; jobs of their own are not listed. `only`: these jobs of the fleet alone, also those
+    that have ended; `pods`: the pods in place of the jobs.
     """
     jobs = [
         each
         for each in fleet.state.jobs.values()
-        if (each.id == job or (job is None and _is_listed(each))) and may_see(each)
+        if (_is_listed(each) if only is None else each.id in only) and may_see(each)
     ]
     parts = _PartIndex(members)
     direct = [
         (name, each)
         for name, machine in members.items()
         for each in machine.state.jobs.values()
-        if job is None and each.part is None and _is_listed(each) and may_see(each)
+        if only is None and each.part is None and _is_listed(each) and may_see(each)
     ]
     if pods:
         of_fleet = (row for each in jobs for part in parts.of(each) for row in _pods(each, part, links))

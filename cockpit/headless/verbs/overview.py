@@ -54,7 +54,10 @@ CLUSTERS = Verb(
 
 
 def events_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("job", type=reference, nargs="?", metavar="ID", help="only events of this job")
+    parser.add_argument(
+        "job", type=reference, nargs="?", metavar="ID", help="only events of this job; 4711/2: see --replica"
+    )
+    parser.add_argument("--replica", type=count, metavar="N", help="on a fleet: those of the cluster that runs it")
     parser.add_argument("-n", "--number", type=count, default=1000, metavar="N", help="the last so many (1000)")
     parser.add_argument("--watch", action="store_true", help="one line of JSON for each as it comes, until interrupted")
     add_output_options(parser)
@@ -62,12 +65,16 @@ def events_arguments(parser: ArgumentParser) -> None:
 
 async def run_events(call: Call) -> int:
     job = await call.job_id(call.args.job) if call.args.job else None
+    named = call.args.job.rank if call.args.job else None
+    rank = call.args.replica if call.args.replica is not None else named
+    if rank is not None and job is None:
+        raise UsageError("--replica N needs the ID of a job")
     if call.args.watch:
         from cockpit.headless.watch import watch_events
 
-        await watch_events(call, job)
+        await watch_events(call, job, rank)
         return ExitCode.OK
-    records = await call.backend.events(job=job, limit=call.args.number)
+    records = await call.backend.events(job=job, limit=call.args.number, rank=rank)
     write_rows(EVENTS_TABLE, records, call.args, call.context(), call.streams)
     # Some clusters do not report everything that happens.
     if incomplete := call.backend.capabilities.why_not(Ability.EVERY_EVENT):
@@ -78,5 +85,10 @@ async def run_events(call: Call) -> int:
 EVENTS = Verb(
     events_arguments,
     run_events,
-    ("cockpit events -n 20", "cockpit events 4711", "cockpit events --watch --filter event:job_ended"),
+    (
+        "cockpit events -n 20",
+        "cockpit events 4711",
+        "cockpit events 4711/0",
+        "cockpit events --watch --filter event:job_ended",
+    ),
 )

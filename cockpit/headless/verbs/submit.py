@@ -60,6 +60,11 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="CONDITIONS",
         help="as for sbatch, beside those of the files: afterok:123, afterany:123_4, afternotok, aftercorr, singleton",
     )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="on Kubernetes: print the objects that would be created, as YAML, and create none",
+    )
     parser.add_argument_group(
         "options of sbatch",
         "A batch script and --wrap also take options of sbatch, before the script,\n"
@@ -70,10 +75,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    if not call.args.files and call.args.wrap is None:
-        raise UsageError(
-            "give the FILE of a job, - for standard input, or --wrap COMMAND\nHow it goes: cockpit submit --help"
-        )
+    _check_use(call)
     scripts: list[SubmitScript] = []
     # Scripts that the cluster takes as they are go into `scripts`, and are submitted one by one.
     specs, places = read_files(call, scripts)
@@ -87,6 +89,8 @@ async def run(call: Call) -> int:
     for spec, place in zip(specs, places, strict=True):
         for warning in (*warnings(spec), *(missing_paths(spec) if sees_files else ())):
             call.streams.say(f"{place}: {safe(warning)}")
+    if call.args.dry_run:
+        return await _show_objects(call, specs, places)
     call.streams.hint(f"submitting {counted(len(specs) + len(scripts), 'job')} …")
     # All jobs of all files in one request, so that they are accepted all or none.
     specs, ids = await _submit(call, specs, places) if specs else (specs, [])
@@ -97,6 +101,29 @@ async def run(call: Call) -> int:
     for script in scripts:
         submitted = await call.backend.direct(script)
         call.streams.line(f"submitted {safe(script.wrap or script.file or source_of(STDIN))} as {submitted}")
+    return ExitCode.OK
+
+
+def _check_use(call: Call) -> None:
+    """Raise `UsageError` where nothing is named to submit, or the cluster makes no objects that could be shown."""
+    if not call.args.files and call.args.wrap is None:
+        raise UsageError(
+            "give the FILE of a job, - for standard input, or --wrap COMMAND\nHow it goes: cockpit submit --help"
+        )
+    if call.args.dry_run and (none := call.backend.capabilities.why_not(Ability.MANIFESTS)):
+        raise UsageError(none)
+
+
+async def _show_objects(call: Call, specs: list[JobSpec], places: Sequence[str]) -> int:
+    """Print what `submit` would create, in that order, as `kubectl apply -f -` reads it."""
+    from cockpit.formats.job.specfile import values_as_yaml
+
+    try:
+        objects = await call.backend.manifests(specs)
+    except RequestRefused as no:
+        raise RequestRefused(placed(no.refusal, places)) from no
+    documents = "---\n".join(map(values_as_yaml, objects))
+    call.streams.lines(safe(each) for each in documents.splitlines())
     return ExitCode.OK
 
 
@@ -305,6 +332,7 @@ SUBMIT = Verb(
     (
         "cockpit submit job.yaml",
         "cockpit submit --hold sweep.jsonl",
+        "cockpit -c kube:prod submit --dry-run job.yaml | kubectl diff -f -",
         "cockpit submit --dependency afterok:4711_3 next.yaml",
         "generate-jobs | cockpit submit -",
         "cockpit submit train.sbatch -- --lr 0.1",

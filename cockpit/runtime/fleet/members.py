@@ -6,13 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from cockpit.engine.fleet.orders import FLEET, MemberDecision, Open, orders
-from cockpit.engine.fleet.parts import replica_there
+from cockpit.engine.fleet.parts import job_of, parts_of, replica_there
 from cockpit.engine.fleet.reports import fleet_nodes, nodes_reported, others_held
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
 from cockpit.errors import RequestRefused
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.fleet.gate import Gate
+from cockpit.runtime.fleet.linked_replicas import in_fleet, linked_replica
 from cockpit.runtime.fleet.remote import MemberLink, RemoteMember
 from cockpit.runtime.fleet.reports import MemberReports
 from cockpit.runtime.host import Act, Host
@@ -34,12 +35,16 @@ if TYPE_CHECKING:
     )
     from cockpit.engine.fleet.orders import ReplicaEffect
     from cockpit.engine.ports import Journal, Observer
+    from cockpit.model.attempt import Attempt
+    from cockpit.model.events import EventRecord
     from cockpit.model.ids import ReplicaId
+    from cockpit.model.job import Job
     from cockpit.model.jobdetail import ReplicaUse
     from cockpit.model.node import Node
     from cockpit.model.staging import Progress, StagedCopy
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
+    from cockpit.runtime.fleet.linked_replicas import LinkedReplica
     from cockpit.runtime.fleet.reports import Told
     from cockpit.runtime.host import ContainerRuntime, Settings
 
@@ -78,6 +83,7 @@ class Members:
         self._reports: asyncio.Queue[Told] = asyncio.Queue()
         self._unread_reports = 0
         self._tasks = Tasks()
+        self._shells = Tasks()
 
     @property
     def machines(self) -> dict[str, Machine]:
@@ -132,6 +138,7 @@ class Members:
     async def stop(self) -> None:
         """Stop the members' hosts."""
         await self._tasks.cancel_all()
+        await self._shells.cancel_all()
         for remote in self.remote.values():
             await remote.stop()
         for member in self._members.values():
@@ -192,10 +199,40 @@ class Members:
     async def enter(
         self, replica: ReplicaId, command: Sequence[str], *, terminal: Terminal | None, label: str
     ) -> EnteredShell:
+        if (linked := self._linked(replica)) is not None:
+            job = self._job(replica)
+            return await linked.enter(command, terminal, self._shells, kept=job is not None and job.kept)
         there = self._there(replica)
         if there is None:
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, f"{replica} has no container to enter"))
         return await self._members[there[0]].gate.enter(there[1], command, terminal=terminal, label=label)
+
+    def linked(self, attempt: Attempt, rank: int) -> LinkedReplica | None:
+        """Return where a replica is that runs on a member over a link; None: it does not."""
+        return linked_replica(self.remote, attempt, rank)
+
+    async def events(self, job: Job, rank: int, *, after: int, limit: int) -> list[EventRecord]:
+        """Return what the member reports of its part of a job: the member that has, or last had, this replica."""
+        attempt = job.attempt
+        if attempt is None or rank >= len(attempt.members):
+            return []
+        if (linked := self.linked(attempt, rank)) is not None:
+            return await linked.events(job.id, after=after, limit=limit)
+        host, part = self._members[attempt.members[rank]].host, parts_of(job)[attempt.members[rank]]
+        there = job_of(host.machine, job, part)
+        if there is None:
+            return []
+        return in_fleet(await host.journal.events(job=there.id, after=after, limit=limit), job.id, part.ranks)
+
+    def _linked(self, replica: ReplicaId) -> LinkedReplica | None:
+        job = self._job(replica)
+        attempt = job.attempt if job is not None else None
+        is_current = attempt is not None and attempt.number == replica.attempt
+        return self.linked(attempt, replica.rank) if attempt is not None and is_current else None
+
+    def _job(self, replica: ReplicaId) -> Job | None:
+        assert self._fleet is not None
+        return self._fleet.machine.state.jobs.get(replica.job)
 
     def _there(self, replica: ReplicaId) -> tuple[str, ReplicaId] | None:
         assert self._fleet is not None

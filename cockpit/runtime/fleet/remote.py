@@ -7,12 +7,12 @@ breaks ends the round; the next one begins with a look again, so that no answer 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from cockpit.engine.fleet.courier import Cancel, Look, Release, Step, Submit, missing, reported, steps
-from cockpit.errors import CockpitError, RequestRefused
+from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model import events
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.fleet import node_in
@@ -23,16 +23,18 @@ from cockpit.runtime.host import Act
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from cockpit.engine.machine import Machine
-    from cockpit.model.events import EventBody
+    from cockpit.model.asking import LogChunk, LogMatches, LogRequest, LogSearch, ShellRequest
+    from cockpit.model.events import EventBody, EventRecord
     from cockpit.model.fleetrow import MemberObject
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import NodeRow
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.host import Host
 
+T = TypeVar("T")
 LOOK_MS = 2_000
 """Time between two rounds while nothing happens."""
 SILENT_MS = 10_000
@@ -64,6 +66,29 @@ class MemberLink(Protocol):
 
     async def own_object(self, own: str) -> MemberObject:
         """Return the member's complete object of one of its jobs."""
+        ...
+
+    async def logs(self, own: str, request: LogRequest) -> LogChunk:
+        """Answer about a log of one of the member's jobs. `request` has the member's ranks; its job is not read."""
+        ...
+
+    async def search_log(self, own: str, request: LogSearch) -> LogMatches: ...
+
+    async def events(self, own: str, after: int, limit: int) -> Sequence[EventRecord]: ...
+
+    async def open_shell(self, own: str, request: ShellRequest) -> MemberShell: ...
+
+
+class MemberShell(Protocol):
+    """A shell or command in a container of the member, by descriptors of this process."""
+
+    terminal_fd: int | None
+    pipe_fds: tuple[int, int, int] | None
+    control_fd: int
+    """Becomes readable when the shell has ended; closing it ends the shell."""
+
+    def exit_code(self) -> int:
+        """Block until the shell has ended and return its exit code."""
         ...
 
 
@@ -107,7 +132,16 @@ class RemoteMember:
 
     async def own_object(self, own: str) -> MemberObject:
         """Return the member's complete object of one of its jobs. Raises `CockpitError`."""
-        return replace(await self._link.own_object(own), cluster=self.name)
+        return replace(await self.ask(lambda link: link.own_object(own)), cluster=self.name)
+
+    async def ask(self, question: Callable[[MemberLink], Awaitable[T]]) -> T:
+        """Return the member's answer. Raises `RequestRefused` where it refuses, else `Unreachable` with its name."""
+        try:
+            return await question(self._link)
+        except RequestRefused:
+            raise
+        except CockpitError as error:
+            raise Unreachable(f"{self.name} does not answer: {error}") from error
 
     async def follow(self, fleet: Host, changed: Callable[[], None]) -> None:
         """Repeat rounds. `changed` is called after each, when nodes or other jobs may have changed. Never ends."""

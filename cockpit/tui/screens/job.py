@@ -16,6 +16,7 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, STRONG, Span, key_hint, line, line_width, spread
 from cockpit.tui.screens.dialog import is_open
 from cockpit.tui.screens.log_tab import LogTab, PageWithLog
+from cockpit.tui.screens.member_events import MemberEvents
 from cockpit.tui.widgets.entry import PLACE, SEARCH, Entry
 from cockpit.tui.widgets.lines import Lines, LineView
 from cockpit.tui.widgets.log_view import LogView
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail
 
 TAB_NAMES = tuple(("", name.capitalize()) for name in TABS)
-LOGS = "logs"
+LOGS, EVENTS = "logs", "events"
 REFRESH_SECONDS = 1.0
 LOG_LOOK_SECONDS = 0.02
 """Seconds between two looks whether the whole log is shown, when a script waits for that."""
@@ -51,6 +52,7 @@ class JobPage(PageWithLog):
         self.job = job
         self.tab = tab
         self._detail: JobDetail | None = None
+        self._events = MemberEvents(job)
         self._log = LogTab(self, job, lambda: self.query_one(LogView))
 
     def compose(self) -> ComposeResult:
@@ -94,7 +96,8 @@ class JobPage(PageWithLog):
         if not is_open(self):
             return
         width = self.size.width
-        note = tuple(self._log_note() if self.tab == LOGS else self._tabs_note())
+        notes = {LOGS: self._log_note, EVENTS: self._events_note}
+        note = tuple(notes.get(self.tab, self._tabs_note)())
         tabs = view_row(TAB_NAMES, self.tab.capitalize(), (), width)
         fits = line_width(tabs) + line_width(note) + 2 < width
         self.query_one("#tabs", Lines).show([spread(tabs, (*note, Span(" ")), width) if fits else tabs])
@@ -124,9 +127,16 @@ class JobPage(PageWithLog):
         self.show_tab(LOGS)
 
     def other_replica(self) -> None:
-        """Show the log of the next replica; after the last one, of the first."""
+        """Show the log of the next replica; after the last one, of the first. On the events of a fleet's job: those of
+        the next member cluster."""
+        if self.tab == EVENTS and self._detail is not None and self._events.turn(self._detail):
+            self.run_worker(self._ask(), name="events")
+            return
         attempt = self._detail.job.attempt if self._detail is not None else None
         ranks = [each.rank for each in attempt.replicas] if attempt is not None else []
+        if not ranks and self._detail is not None:
+            # The host of a Kubernetes fleet sees no replicas, but which member has each.
+            ranks = list(range(len(self._detail.row.clusters)))
         if len(ranks) < 2:
             self.app.notify("The job has only one replica.")
             return
@@ -257,6 +267,16 @@ class JobPage(PageWithLog):
     def _log_note(self) -> Iterator[Span]:
         return self._log.note(self._detail, self.app.state.panel_context(self.size.width).keys.get("stream"))
 
+    def _events_note(self) -> Iterator[Span]:
+        """Yield whose events a fleet's job shows, and the key that shows those of the next member."""
+        clusters = dict.fromkeys(self._detail.row.clusters) if self._detail is not None else ()
+        key = self.app.state.panel_context(self.size.width).keys.get("replica")
+        if clusters and key:
+            whose = f"events of {safe(self._events.cluster)}" if self._events.cluster else "the fleet's events"
+            yield from key_hint(key, whose)
+            yield Span("  ")
+        yield from self._tabs_note()
+
     def _tabs_note(self) -> Iterator[Span]:
         keys = self.app.state.panel_context(self.size.width).keys
         turns = " ".join(keys[each] for each in ("previous_tab", "next_tab") if each in keys)
@@ -286,7 +306,8 @@ class JobPage(PageWithLog):
 
     async def _ask(self) -> None:
         try:
-            self._detail = await self.app.backend.job(self.job)
+            detail = await self.app.backend.job(self.job)
+            self._detail = await self._events.added(detail, self.app.backend) if self.tab == EVENTS else detail
         except CockpitError as error:
             # The page keeps what it shows: the job may have been deleted, or the cluster be away for a moment.
             if is_open(self):

@@ -18,8 +18,6 @@ from cockpit.tui.views.view import FetchContext, View, ViewContext, connecting, 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cockpit.model.fleetrow import FleetPodRow
-
 
 async def _fetch_clusters(context: FetchContext) -> None:
     context.take(CLUSTERS.id, await context.state.options.every.clusters())
@@ -33,12 +31,8 @@ async def _fetch_fleet(context: FetchContext) -> None:
         context.take(FLEET.id, FleetAnswer(refusal=str(refused)))
         return
     listed = {row.job for row in jobs}
-    pods: list[FleetPodRow] = []
-    for job in sorted(context.state.fleet_rows.with_pods & listed - {0}):
-        try:
-            pods += (await context.backend.fleet(job=JobId(job), pods=True)).pods
-        except RequestRefused:  # it has just gone
-            continue
+    unfolded = [JobId(job) for job in sorted(context.state.fleet_rows.with_pods & listed - {0})]
+    pods = list((await context.backend.fleet(jobs=unfolded, pods=True)).pods) if unfolded else []
     context.take(FLEET.id, FleetAnswer(jobs, pods))
 
 

@@ -50,8 +50,10 @@ class Noting(SlurmBackend):
         self.asked.append(("open_shell", request))
         return "a shell"
 
-    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[Any]:
-        self.asked.append(("events", (job, after, limit)))
+    async def events(
+        self, *, job: JobId | None = None, after: int = -1, limit: int = 1000, rank: int | None = None
+    ) -> list[Any]:
+        self.asked.append(("events", (job, after, limit, rank)))
         return []
 
     async def accounting(self, **given: Any) -> list[Any]:
@@ -109,7 +111,7 @@ async def test_a_question_about_a_job_is_asked_with_its_own_id_and_all_other_arg
     assert waited.id == here
     assert await fleet.logs(LogRequest(job=here, rank=3, wait=True)) == LogChunk(b"its log", 0, ended=True)
     assert await fleet.open_shell(ShellRequest(job=here, command=("ls",), terminal=True)) == "a shell"
-    assert await fleet.events(job=here, after=5, limit=6) == []
+    assert await fleet.events(job=here, after=5, limit=6, rank=2) == []
     assert (await fleet.job(here, task=4)).row.id == here
     assert (await fleet.explain(here, task=4)).job == here
     own = JobId(9)
@@ -117,7 +119,7 @@ async def test_a_question_about_a_job_is_asked_with_its_own_id_and_all_other_arg
         ("wait", (own, 7)),
         ("logs", LogRequest(job=own, rank=3, wait=True)),
         ("open_shell", ShellRequest(job=own, command=("ls",), terminal=True)),
-        ("events", (own, 5, 6)),
+        ("events", (own, 5, 6, 2)),
         ("job", (own, 4)),
         ("explain", (own, 4)),
     ]
@@ -125,7 +127,7 @@ async def test_a_question_about_a_job_is_asked_with_its_own_id_and_all_other_arg
     second.asked.clear()
     await fleet.events(job=here)
     await fleet.wait(here)
-    assert second.asked[:2] == [("events", (own, -1, 1000)), ("wait", (own, None))]
+    assert second.asked[:2] == [("events", (own, -1, 1000, None)), ("wait", (own, None))]
     await fleet.close()
 
 

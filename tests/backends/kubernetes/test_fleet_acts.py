@@ -201,3 +201,39 @@ async def test_a_job_of_a_fleet_cannot_begin_anew(backend: KubernetesBackend) ->
     (job,) = await backend.submit([a_pytorch()])
     with pytest.raises(RequestRefused, match="sees no pods of a job"):
         await backend.requeue(job)
+
+
+@pytest.mark.req("KU-11")
+async def test_the_objects_of_a_submission_are_shown_as_they_are_created_and_none_is_created(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    await assert_shown_as_created(backend, server, ACK_POLICIES)
+
+
+@pytest.mark.req("KU-11")
+async def test_the_objects_are_shown_in_karmadas_dialect_on_its_host(
+    karmada: KubernetesBackend, server: FakeApi
+) -> None:
+    await assert_shown_as_created(karmada, server, KARMADA_POLICIES)
+
+
+async def assert_shown_as_created(host: KubernetesBackend, server: FakeApi, policies: str) -> None:
+    spec = a_pytorch(suspension=Suspension(scheduling=True))
+    policy, job = await host.manifests([spec])
+    assert not [each for each in server.requests if each.startswith("POST ") and "dryRun" not in each and JOBS in each]
+    assert server.find(f"{policies}/train") is None
+    assert server.find(f"{JOBS}/train") is None
+    await host.submit([spec])
+    for shown, made in ((policy, f"{policies}/train"), (job, f"{JOBS}/train")):
+        there = server.object(made)
+        assert (shown["kind"], shown["apiVersion"]) == (there["kind"], there["apiVersion"])
+        assert shown["spec"] == there["spec"]
+        assert shown["metadata"]["namespace"] == "team-a"
+
+
+async def test_objects_are_not_shown_of_a_job_that_the_server_would_refuse(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    server.answer_next(f"POST {ACK_POLICIES}", Reply.failure(403, "Forbidden", "policies is forbidden"))
+    with pytest.raises(RequestRefused, match="forbidden"):
+        await backend.manifests([a_pytorch(suspension=Suspension(scheduling=True))])

@@ -15,6 +15,7 @@ from cockpit.backends.kubernetes.opening import open_context
 from cockpit.backends.kubernetes.wire.kubeconfig import Context
 from cockpit.errors import RequestRefused
 from cockpit.model.asking import LogRequest
+from cockpit.model.events import ClusterReported
 from cockpit.model.fleet_placement import FleetWaits
 from cockpit.model.fleetrow import FleetJobRow, FleetPodRow
 from cockpit.model.ids import Millis
@@ -35,6 +36,7 @@ from tests.backends.kubernetes.fleet_objects import (
 from tests.backends.kubernetes.objects import a_pod as a_pod_struct
 from tests.backends.kubernetes.objects import an_ended_pod, merged
 from tests.backends.kubernetes.test_backend import LONGEST, PODS, a_job, a_pod
+from tests.backends.kubernetes.test_events import EVENTS
 from tests.doubles.kubernetes_api import FakeApi, Reply
 
 if TYPE_CHECKING:
@@ -249,3 +251,45 @@ def test_the_word_of_a_pod_is_that_of_its_container() -> None:
     assert pod_word(an_ended_pod()) == "Completed"
     assert pod_word(a_pod_struct(**merged({}, {"status": {"phase": "Failed", "reason": "Evicted"}}))) == "Evicted"
     assert pod_word(a_pod_struct(metadata={"deletionTimestamp": "2026-03-01T09:00:00Z"})) == "Terminating"
+
+
+@pytest.mark.req("KU-05")
+async def test_the_events_of_a_replica_are_those_of_its_member_under_the_host_s_number(
+    backend: KubernetesBackend, server: FakeApi, member: FakeApi
+) -> None:
+    run_job(server, member)
+    pod = member.object(f"{PODS}/train-worker-0")["metadata"]
+    about = {"kind": "Pod", "name": pod["name"], "namespace": "team-a", "uid": pod["uid"]}
+    said = {"reason": "BackOff", "message": "Back-off restarting failed container", "type": "Warning"}
+    at = {"lastTimestamp": "2026-03-01T09:00:00Z", "source": {"component": "kubelet"}}
+    member.create(EVENTS, {"metadata": {"name": "train-worker-0.1"}, "involvedObject": about, **said, **at})
+    (job,) = await backend.jobs()
+    (record,) = [each for each in await backend.events(job=job.id, rank=1) if isinstance(each.body, ClusterReported)]
+    assert isinstance(record.body, ClusterReported)
+    assert (record.body.job, record.body.about, record.body.reason) == (job.id, "Pod train-worker-0", "BackOff")
+    assert not [each for each in await backend.events(job=job.id) if getattr(each.body, "reason", "") == "BackOff"]
+
+
+async def test_each_member_is_asked_once_for_the_pods_of_many_jobs(
+    backend: KubernetesBackend, server: FakeApi, member: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        server.create(JOBS, a_job(f"train-{number}"))
+        server.create(BINDINGS, a_binding("cn-1", job=f"train-{number}"))
+        there = member.create(JOBS, a_job(f"train-{number}", metadata=OF_FLEET))
+        member.create(PODS, a_pod(there, f"train-{number}-master-0"))
+    asked: list[str] = []
+    each = backend._fleet._members.each
+
+    async def counted(names: Any, ask: Any) -> Any:
+        asked.extend(names)
+        return await each(names, ask)
+
+    monkeypatch.setattr(backend._fleet._members, "each", counted)
+    jobs = [row.id for row in (await backend.jobs())][:4]
+    pods = (await backend.fleet(jobs=jobs, pods=True)).pods
+    assert sorted({pod.job for pod in pods}) == sorted(jobs)
+    assert asked == ["cn-1"]
+    before = len(member.requests)
+    assert (await backend.fleet(jobs=jobs, pods=True)).pods == pods
+    assert len(member.requests) - before == 0, "what is watched is not asked for again"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cockpit.backends.kubernetes.fleet_host import FleetHost
     from cockpit.backends.kubernetes.wire.kubeconfig import Context
     from cockpit.model.asking import LogChunk, LogMatches, LogRequest, LogSearch, ShellRequest
+    from cockpit.model.events import EventRecord
     from cockpit.model.fleetrow import MemberObject
     from cockpit.model.ids import JobId
 
@@ -41,6 +42,10 @@ class MemberBackend(Protocol):
     async def search_log(self, request: LogSearch) -> LogMatches: ...
 
     async def open_shell(self, request: ShellRequest) -> ShellSession: ...
+
+    async def events(
+        self, *, job: JobId | None = None, after: int = -1, limit: int = 1000, rank: int | None = None
+    ) -> list[EventRecord]: ...
 
     async def close(self) -> None: ...
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from cockpit.backends.kubernetes.editing import job_name
 from cockpit.backends.kubernetes.fleet.table import ListedJob, ObjectKey, fleet_shown
 from cockpit.backends.kubernetes.mapping.fleet_placement import clusters_of
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from cockpit.backends.kubernetes.fleet.members import MemberBackend, Members
     from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+    from cockpit.model.events import EventBody, EventRecord
     from cockpit.model.fleetrow import FleetShown
     from cockpit.model.ids import JobId, Millis
 
@@ -32,6 +35,19 @@ class MemberPart(NamedTuple):
     """The replica's rank there."""
     why: str
     """Why the member does not run the job, as a sentence; empty: it does."""
+    first: int = 0
+    """The rank on the fleet of the member's first replica."""
+
+    async def events(self, number: JobId, after: int, limit: int) -> list[EventRecord]:
+        """Return what the member reports of its part, under the host's number of the job and the fleet's ranks."""
+        records = await self.backend.events(job=self.job, after=after, limit=limit)
+        return [replace(each, body=self._on_host(each.body, number)) for each in records]
+
+    def _on_host(self, body: EventBody, number: JobId) -> EventBody:
+        changes: dict[str, object] = {"job": number} if hasattr(body, "job") else {}
+        if isinstance(rank := getattr(body, "rank", None), int):
+            changes["rank"] = self.first + rank
+        return replace(body, **changes)
 
 
 class FleetView:
@@ -73,7 +89,7 @@ class FleetView:
         first = clusters.index(name)
         there, why = jobs[key].row, jobs[key].row.reason
         said = reason_sentence(why, now, None) if why is not None else ""
-        return MemberPart(self._members.member(name), there.id, max(0, rank - first), said)
+        return MemberPart(self._members.member(name), there.id, max(0, rank - first), said, first)
 
     async def close(self) -> None:
         await self._members.close()
