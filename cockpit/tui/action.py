@@ -140,9 +140,12 @@ class Action(NamedTuple):
         return self.why_not(context)
 
 
+NO_JOB = "There is no job under the cursor."
+
+
 def needs_job(context: ActionContext) -> str:
     """Refuse where no job is chosen."""
-    return "" if context.chosen else "There is no job under the cursor."
+    return "" if context.chosen else NO_JOB
 
 
 def _all_jobs(is_fit: Callable[[JobRow], bool], sentence: str) -> Callable[[ActionContext], str]:

@@ -8,11 +8,12 @@ from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.capabilities import Ability
 from cockpit.present.frame import Key
 from cockpit.present.requests import refusal_text
-from cockpit.tui import commands
+from cockpit.tui import command_offers, commands
 from cockpit.tui.action import ActionContext
 from cockpit.tui.keymap import key_name
 from cockpit.tui.palette_entries import jobs_named, palette_entries
 from cockpit.tui.parts import HelpEntry
+from cockpit.tui.widgets.entry import Offer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -93,13 +94,13 @@ class ActionDispatcher:
         self._recent[entry.id] = None
         entry.run()
 
-    def completions(self) -> Sequence[str]:
-        """Return what the command line completes at its beginning; of several names the shortest first."""
-        return commands.completions(self._app)
+    def command_offer(self, text: str) -> Offer:
+        """Return what may complete the typed command."""
+        return command_offers.command_offer(self._app, self.actions, self.context(), text)
 
-    def continuations(self, text: str) -> Sequence[str]:
-        """Return the possible continuations of a partly typed command, besides the names of actions."""
-        return commands.continuations(self._app, text)
+    def filter_offer(self, text: str) -> Offer:
+        """Return what may complete the filter of the present view."""
+        return Offer(command_offers.filter_candidates(self._app, text))
 
     def press(self, key: str) -> None:
         """Perform the action that the key has in the present view.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cockpit.formats.typed_values import LIMIT_EXPECTED, read_limit, read_priority, read_weights
-from cockpit.headless import catalogue_words, typed_line
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.spec import PriorityWord
 from cockpit.model.text import is_whole
@@ -16,38 +16,27 @@ from cockpit.present.nearest import nearest
 from cockpit.present.references import parse_reference
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
+from cockpit.tui.action import NO_JOB, ActionContext
 from cockpit.tui.actions.all import ACTIONS, action_named, command_name
 from cockpit.tui.controllers import accounts, catalogue, directives, nodes
 from cockpit.tui.controllers.jobs import SCALE, TIME_LIMIT, prioritise, scale, set_limit
 from cockpit.tui.views.all import VIEWS
+from cockpit.tui.views.jobs import JOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+    from cockpit.tui.action import Action
     from cockpit.tui.cockpit import Cockpit
 
 VI_WORDS = {"ctx": "cluster", "q": "quit", "q!": "quit", "wq": "quit", "h": "help"}
 """Short commands that users of vi and k9s type; none of them destroys anything."""
 
 
-def completions(app: Cockpit) -> Sequence[str]:
-    """Return what Tab completes at the beginning of a command; of several names the shortest comes first."""
-    names = sorted((command_name(action.id) for action in ACTIONS), key=len)
-    saved = (f"filter {SAVED}{name}" for name in app.state.saved_filters(app.selection.view_name))
-    words = (f"priority {word}" for word in PriorityWord)
-    return [
-        *names,
-        *words,
-        *(f"theme {name}" for name in app.options.themes),
-        *(f"ctx {name}" for name in app.options.clusters),
-        *saved,
-    ]
-
-
-def continuations(app: Cockpit, text: str) -> Sequence[str]:
-    """Return the continuations of a partly typed command about accounts or the catalogue, word by word."""
-    names = catalogue_words.completions(text, app.state.catalogue)
-    return [*typed_line.completions(text, app.state.accounts), *names]
+MOST_COMPARED: Final = 500
+"""Largest number of names with which a wrong one is compared: all of a long list would take seconds."""
+MOST_NAMED: Final = 5
+"""Largest number of ids that a sentence about jobs of one name lists."""
 
 
 def run_command(app: Cockpit, text: str) -> None:
@@ -64,6 +53,8 @@ def run_command(app: Cockpit, text: str) -> None:
         _go_to(app, job)
     elif (action := action_named(words)) is not None:
         app.dispatcher.perform(action.id)
+    elif (about := action_named(name)) is not None and is_about_jobs(about):
+        _perform_on(app, about, rest.strip())
     elif words:
         _unknown(app, words, [command_name(each.id) for each in ACTIONS], "action")
 
@@ -98,6 +89,56 @@ def _go_to(app: Cockpit, number: int) -> None:
         return
     app.dispatcher.perform("jobs")
     app.main_screen.tables.jobs.move_to(row_id)
+
+
+def is_about_jobs(action: Action) -> bool:
+    """Return whether the action needs jobs, so that the command line may name one: `cancel 4711`, `logs train`."""
+    # Asked of the action itself, with no job chosen, rather than written down a second time.
+    return JOBS.id in action.views and action.why_not(ActionContext(JOBS.id, (), "")) == NO_JOB
+
+
+def job_words_known(app: Cockpit) -> Sequence[str]:
+    """Return names of jobs with which a wrong one is compared."""
+    names = dict.fromkeys(row.name for row in app.state.job_rows.list.rows())
+    return list(islice(names, MOST_COMPARED))
+
+
+def _perform_on(app: Cockpit, action: Action, name: str) -> None:
+    """Go to the job of this id or name, and perform the action on it alone."""
+    number = int(name) if is_whole(name) else _job_named(app, name)
+    rows = app.state.job_rows
+    if number is None:
+        if named := [id_text(row) for row in rows.list.rows() if row.name == name]:
+            ids = ", ".join(named[:MOST_NAMED])
+            app.notify(f"{len(named)} jobs are called {safe(name)}; type the id of one: {ids}.", severity="warning")
+        else:
+            _unknown(app, name, job_words_known(app), "job")
+        return
+    if (
+        rows.place(JobId(number)) is None
+        and rows.row(JobId(number)) is not None
+        and rows.place(rows.folds.shown_as(JobId(number))) is not None
+    ):
+        # The folded row stands for the whole array: the action would concern more than what was named.
+        app.notify(
+            f"Job {safe(name)} is part of a folded array: go there and press z to unfold it.", severity="warning"
+        )
+        return
+    _go_to(app, number)
+    if app.main_screen.tables.jobs.cursor_id == number:
+        # Marks of other jobs would come before the one that was named.
+        app.main_screen.tables.jobs.clear_marks()
+        app.dispatcher.perform(action.id)
+
+
+def _sort(app: Cockpit, column: str) -> None:
+    """Sort the present view by this column; by the present one again: reverse the order."""
+    view = app.main_screen.tables.view
+    known = [each.id for each in view.table.columns]
+    if view.is_sorted and column not in known:
+        _unknown(app, column, known, "column")
+    else:
+        app.dispatcher.perform("sort", lambda app: app.main_screen.arrangement.sort_by(column))
 
 
 def _save_filter(app: Cockpit, name: str) -> None:
@@ -169,10 +210,15 @@ def _theme(app: Cockpit, name: str) -> None:
         _unknown(app, name, list(app.options.themes), "theme")
 
 
-def _unknown(app: Cockpit, word: str, known: Sequence[str], what: str) -> None:
+def _unknown(app: Cockpit, word: str, known: Iterable[str], what: str) -> None:
+    app.notify(unknown_sentence(word, known, what), severity="warning")
+
+
+def unknown_sentence(word: str, known: Iterable[str], what: str) -> str:
+    """Return the sentence that there is no such action, theme …, with the nearest one that there is."""
     hint = nearest(word, known)
-    more = f"did you mean {hint}?" if hint else "Tab completes, ? lists them."
-    app.notify(f"There is no {what} {safe(word)}; {more}", severity="warning")
+    more = f"did you mean {safe(hint)}?" if hint else "Tab completes, ? lists them."
+    return f"There is no {what} {safe(word)}; {more}"
 
 
 def _performing(action_id: str, run: Callable[[Cockpit, str], Awaitable[None]]) -> Callable[[Cockpit, str], None]:
@@ -183,6 +229,7 @@ def _performing(action_id: str, run: Callable[[Cockpit, str], Awaitable[None]]) 
 # What changes jobs goes through `perform` or `change`, which check rights, read-only mode and what the cluster can do.
 _WITH_WORDS: Final[dict[str, Callable[[Cockpit, str], None]]] = {
     "theme": _theme,
+    "sort": _sort,
     "filter": lambda app, text: app.main_screen.entry_line.filter(text),
     "save-filter": _save_filter,
     "delete-filter": _delete_filter,
@@ -203,3 +250,13 @@ _WITH_WORDS: Final[dict[str, Callable[[Cockpit, str], None]]] = {
     "ctx": _cluster,
 }
 """The commands that take words after their name."""
+
+COMMAND_HELP: Final = {
+    "accounts": "Add, change or remove accounts, users and QOS",
+    "catalogue": "Add, change or remove entries of the catalogue",
+    "ctx": "Switch to another cluster",
+    "delete-filter": "Delete a saved filter",
+    "reservations": "Reserve nodes, or end a reservation",
+    "submit": "Submit a job file as it is",
+}
+"""The commands that are no actions, or take more than the action of their name, and what they do."""

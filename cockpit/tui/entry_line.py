@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from cockpit.errors import CockpitError
 from cockpit.formats.typed_values import read_weights, weights_text
 from cockpit.present.safe import safe
-from cockpit.present.saved import SAVED
 from cockpit.tui.views.all import VIEWS
-from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, WEIGHTS, Entry
+from cockpit.tui.widgets.candidates import CandidateList
+from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, WEIGHTS, Entry, Offer, offer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -47,6 +47,8 @@ class EntryLine:
         """Make the part; `draw` draws what the screen shows around its tables."""
         self.entry = Entry(id="entry")
         """The widget into which the user types."""
+        self.candidates = CandidateList(state.role_theme)
+        """The list above it."""
         self._tables = tables
         self._state = state
         self._poller = poller
@@ -71,12 +73,8 @@ class EntryLine:
         """Open the filter line, which filters while the user types."""
         self._came_from = self._tables.table.cursor_id
         view = self._tables.view
-        # Tab completes the whole line, so that names help only where nothing is typed yet.
-        names: list[str] = []
-        if not self.filter_text:
-            saved = self._state.saved_filters(view.id)
-            names = [*(f"{name}:" for name in view.table.names()), *(f"{SAVED}{each}" for each in saved)]
-        self.entry.ask(FILTER, self.filter_text, view.hint, names)
+        self.entry.ask(FILTER, self.filter_text, view.hint, self._dispatcher.filter_offer)
+        self.draw_offer()
         self.entry.run_worker(self._prepare_search(), name="search", group="search", exclusive=True)
 
     async def _prepare_search(self) -> None:
@@ -87,12 +85,14 @@ class EntryLine:
     def ask_filter_name(self) -> None:
         """Ask for the name under which the present filter is saved."""
         saved = self._state.saved_filters(self._tables.view.id)
-        self.entry.ask(NAME, "", f"{HINTS[NAME]}: {safe(self.filter_text)}", list(saved))
+        self.entry.ask(NAME, "", f"{HINTS[NAME]}: {safe(self.filter_text)}", offer_of(list(saved)))
+        self.draw_offer()
 
     def ask_command(self, text: str = "") -> None:
         """Open the command line with `text` in it."""
-        completions, continuations = self._dispatcher.completions(), self._dispatcher.continuations
-        self.entry.ask(COMMAND, text, HINTS[COMMAND], completions, continuations)
+        self.entry.ask(COMMAND, text, HINTS[COMMAND], self._dispatcher.command_offer)
+        self.draw_offer()
+        self.entry.run_worker(self._poller.fetch_names(), name="names", group="names", exclusive=True)
 
     def ask_weights(self) -> None:
         """Open the entry line with the present weights; the view shows the order under the typed ones."""
@@ -110,6 +110,12 @@ class EntryLine:
             self.filter(text)
         elif self.entry.kind == WEIGHTS and self.entry.display:
             self._try_weights(text)
+        self.draw_offer()
+
+    def draw_offer(self) -> None:
+        """List what completes the text, while the line is open."""
+        offer, place = self.entry.offered() if self.entry.display else (Offer(()), None)
+        self.candidates.show_offer(offer, place)
 
     def submitted(self, text: str) -> None:
         """Act on the text that Enter completes, and close the line; where the text has an error, it stays open."""
@@ -144,6 +150,7 @@ class EntryLine:
 
     def _close(self) -> None:
         self.entry.display = False
+        self.draw_offer()
         self.entry.screen.set_focus(self._tables.table, scroll_visible=False)
         self._draw()
 

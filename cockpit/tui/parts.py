@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cockpit.model.priority import WeightChanges
     from cockpit.model.view import AccountRow
     from cockpit.present.frame import Key
+    from cockpit.tui.widgets.entry import Offer
 
 
 class HelpEntry(NamedTuple):
@@ -139,8 +140,8 @@ class DispatcherPart(Protocol):
     def run_entry(self, entry: PaletteEntry) -> None:
         """Run an entry of the palette, or show a toast with the reason why it is refused."""
 
-    def completions(self) -> Sequence[str]:
-        """Return what the command line completes at its beginning; of several names the shortest first."""
+    def command_offer(self, text: str) -> Offer:
+        """Return what may complete the typed command."""
 
-    def continuations(self, text: str) -> Sequence[str]:
-        """Return the possible continuations of a partly typed command, besides the names of actions."""
+    def filter_offer(self, text: str) -> Offer:
+        """Return what may complete the filter of the present view."""

@@ -19,6 +19,7 @@ from cockpit.tui.views.all import VIEWS
 from cockpit.tui.views.jobs import JOBS
 from cockpit.tui.views.priority import PRIORITY
 from cockpit.tui.views.view import LEAST_PANEL, MOST_PANEL, ViewContext, connecting
+from cockpit.tui.widgets.candidates import CandidateList
 from cockpit.tui.widgets.entry import Entry
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table, TitleLine
@@ -69,6 +70,7 @@ class MainScreen(Screen[None]):
                 yield Lines(theme, ground="background", id="empty")
             yield Lines(theme, id="answer")
         yield self.entry_line.entry
+        yield self.entry_line.candidates
         yield Lines(theme, id="keys")
 
     # What controllers ask for
@@ -209,6 +211,10 @@ class MainScreen(Screen[None]):
     @on(Entry.Submitted)
     def _submitted(self, event: Entry.Submitted) -> None:
         self.entry_line.submitted(event.value)
+
+    @on(CandidateList.Chosen)
+    def _candidate_chosen(self, event: CandidateList.Chosen) -> None:
+        self.entry_line.entry.take(event.place)
 
     @on(Entry.Escaped)
     def _escaped(self, event: Entry.Escaped) -> None:

@@ -3,7 +3,7 @@ while it is open; and the line of a form's field."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
@@ -14,7 +14,7 @@ from cockpit.present.form.fields import title
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from textual import events
     from textual.app import ComposeResult
@@ -39,25 +39,52 @@ class SafeInput(Input):
         return value if safe(value) == value else "".join(char for char in value if safe(char) == char)
 
 
+class Candidate(NamedTuple):
+    """Something that may complete the typed text."""
+
+    line: str
+    """The whole text with it."""
+    word: str
+    """What the list shows, without control characters."""
+    about: str = ""
+    refusal: str = ""
+    """Why it cannot be used now; empty: it can."""
+
+
+class Offer(NamedTuple):
+    """What may complete a text, the likeliest first."""
+
+    candidates: Sequence[Candidate]
+    wrong: str = ""
+    """The sentence about a word that completes to nothing; empty: none is wrong."""
+
+
 class Completion(Suggester):
     """The completions of the entry line; Textual shows the first one behind the cursor."""
 
-    def __init__(self, names: Sequence[str], more: Callable[[str], Sequence[str]] | None) -> None:
+    def __init__(self, offer: Callable[[str], Offer]) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
-        self._names = names
-        self._further_words = more
+        self._offer = offer
+        self._last: tuple[str, Offer] | None = None
 
     async def get_suggestion(self, value: str) -> str | None:
-        return next(self.candidates(value), None)
+        lines = (each.line for each in self.offer(value).candidates)
+        return next((each for each in lines if each.casefold().startswith(value.casefold())), None)
 
-    def candidates(self, value: str) -> Iterator[str]:
-        """Return all completions of the typed text: the matching names, else the result of `more`."""
-        begun = value.casefold()
-        known = [name for name in self._names if name.casefold().startswith(begun)]
-        if known or self._further_words is None:
-            yield from known
-        else:
-            yield from self._further_words(value)
+    def offer(self, value: str) -> Offer:
+        """Return what completes this text. It is kept for the list and the suggestion, which both ask."""
+        if self._last is None or self._last[0] != value:
+            self._last = value, self._offer(value)
+        return self._last[1]
+
+
+def offer_of(names: Sequence[str]) -> Callable[[str], Offer]:
+    """Return the function that offers those of the names that begin with the text."""
+
+    def offer(text: str) -> Offer:
+        return Offer([Candidate(name, safe(name)) for name in names if name.casefold().startswith(text.casefold())])
+
+    return offer
 
 
 class Entry(SafeInput):
@@ -74,21 +101,16 @@ class Entry(SafeInput):
         super().__init__(id=id)
         self.kind = FILTER
         self.display = False
-        self._candidates: Sequence[str] = ()
+        self._candidates: Sequence[Candidate] = ()
         """The completions that Tab cycles through, until the user types something else."""
+        self._place: int | None = None
+        """The index of the present one; None: the text is the user's own."""
 
-    def ask(
-        self,
-        kind: str,
-        value: str,
-        hint: str,
-        names: Sequence[str] = (),
-        more: Callable[[str], Sequence[str]] | None = None,
-    ) -> None:
-        """Open the entry with `value`; Tab completes `names`, or what `more` returns for the typed text."""
+    def ask(self, kind: str, value: str, hint: str, offer: Callable[[str], Offer] | None = None) -> None:
+        """Open the entry with `value`; Tab completes the text by what `offer` returns for it."""
         self.kind = kind
-        self.suggester = Completion(names, more) if names else None
-        self._candidates = ()
+        self.suggester = Completion(offer) if offer is not None else None
+        self._candidates, self._place = (), None
         self.placeholder = hint
         # The text that is there at first is no typing: it would be taken for a filter that the user changes.
         with self.prevent(Input.Changed):
@@ -98,21 +120,32 @@ class Entry(SafeInput):
         self.screen.set_focus(self, scroll_visible=False)
         self.action_end()
 
+    def offered(self) -> tuple[Offer, int | None]:
+        """Return what completes the text, and the index of the completion that Tab has put there; None: none."""
+        completion = self.suggester
+        if not isinstance(completion, Completion):
+            return Offer(()), None
+        # While Tab cycles, the list stays: a candidate would only find itself.
+        if self._place is not None and self._candidates[self._place].line == self.value:
+            return Offer(self._candidates), self._place
+        return completion.offer(self.value), None
+
+    def take(self, place: int) -> None:
+        """Replace the text by the offered completion at this place."""
+        self._candidates = self.offered()[0].candidates
+        if self._candidates:
+            self._place = place % len(self._candidates)
+            self.value = self._candidates[self._place].line
+        self.action_end()
+
     def _complete(self, step: int) -> None:
         """Replace the typed text by the first completion; each further Tab takes the next one, around the end."""
-        # The candidates of what the user typed stay while Tab cycles: completing a candidate would find only itself.
-        if self.value in self._candidates:
-            place = self._candidates.index(self.value) + step
-        else:
-            completion = self.suggester
-            known = completion.candidates(self.value) if isinstance(completion, Completion) else ()
-            self._candidates = list(dict.fromkeys(known))
+        offer, place = self.offered()
+        if place is None:
             # A name that was typed completely is the first candidate: Tab goes on to the second.
-            is_first = self._candidates[:1] == [self.value]
-            place = int(is_first) if step > 0 else -1
-        if self._candidates:
-            self.value = self._candidates[place % len(self._candidates)]
-        self.action_end()
+            is_first = [each.line for each in offer.candidates[:1]] == [self.value]
+            place = (0 if is_first else -1) if step > 0 else 0
+        self.take(place + step)
 
     def on_key(self, event: events.Key) -> None:
         # Tab moves the focus in Textual, and Escape is the action `back` of the whole application.
