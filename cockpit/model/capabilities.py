@@ -44,6 +44,8 @@ class Ability(StrEnum):
     """Jobs see the folders of this machine."""
     PAUSE = "pause"
     """A suspended job keeps its processes and goes on where it was."""
+    RESIZE = "resize"
+    """Changes the number of workers of a running elastic job, and its bounds."""
     HOST_IMAGE = "host_image"
     """A job without an image runs in the file system of its node."""
     MANIFESTS = "manifests"
@@ -94,6 +96,8 @@ ENGINE: Final = Capabilities(
         Ability.SIGNALS: _ONLY_SLURM,
         Ability.UPDATE: _ONLY_SLURM,
         Ability.TOP: _ONLY_SLURM,
+        Ability.RESIZE: "The scheduler chooses the number of workers while the job runs; its bounds are those with "
+        "which it was queued.",
         Ability.DEBUG_IMAGE: NO_DEBUG_IMAGE,
         Ability.MANIFESTS: NO_MANIFESTS,
         Ability.STEPS: "only jobs of a Slurm cluster have steps; --replica chooses one of several",

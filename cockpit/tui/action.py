@@ -178,6 +178,7 @@ needs_running = _all_jobs(
     lambda row: row.state in {JobState.RUNNING, JobState.SUSPENDED}, "this is for running and suspended jobs"
 )
 needs_started = _all_jobs(lambda row: not row.queued, "it has not started yet")
+needs_changeable = _all_jobs(lambda row: row.ended_at is None, "nothing of it can be changed")
 needs_unfinished = _all_jobs(lambda row: row.ended_at is None, "there is nothing to stop")
 needs_time = _all_jobs(lambda row: row.ended_at is None, "its time limit no longer matters")
 _needs_elastic = _all_jobs(

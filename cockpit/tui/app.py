@@ -61,7 +61,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         "app.tcss",
         *(
             f"screens/{screen}.tcss"
-            for screen in ("main", "job", "form", "specs", "dialog", "help", "pick", "action_palette")
+            for screen in ("main", "job", "form", "running", "specs", "dialog", "help", "pick", "action_palette")
         ),
     ]
     ENABLE_COMMAND_PALETTE = True

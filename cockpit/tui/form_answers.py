@@ -8,22 +8,28 @@ from contextvars import copy_context
 from threading import Thread
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from msgspec import structs
+
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.headless.surroundings import missing_paths
 from cockpit.model.capabilities import Ability
+from cockpit.model.image import HOST
+from cockpit.present.form.facts import ClusterFacts
 from cockpit.present.form.fields import with_named_specs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from cockpit.backends.base import CommandPreview
     from cockpit.model.catalogue import EntryRow
     from cockpit.model.forecast import Outlook
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import NodeRow
+    from cockpit.model.view import NodeRow, QueueRow
     from cockpit.tui.cockpit import Cockpit
 
 T = TypeVar("T")
+MOST_JOBS = 20
+"""The most jobs whose images are looked up."""
 
 
 class AnsweredForm(Protocol):
@@ -37,6 +43,9 @@ class AnsweredForm(Protocol):
 
     def draw(self) -> None:
         """Draw all that depends on the answers."""
+
+    def choices_changed(self) -> None:
+        """Note that more is known of what the fields may have as values."""
 
     def refuse(self, no: RequestRefused, spec: JobSpec) -> None:
         """Show why the cluster refuses the job."""
@@ -54,6 +63,8 @@ class FormAnswers:
         self.nodes: Sequence[NodeRow] | None = None
         """The nodes of the cluster; None: it has not answered yet."""
         self.catalogue: Sequence[EntryRow] = ()
+        self.facts = ClusterFacts()
+        """What the cluster has, from which the choices of the fields are made."""
 
     def start_over(self, spec: JobSpec | None) -> None:
         """Forget the answers about the last job; `spec` is the job from now on, None while a field is wrong."""
@@ -64,7 +75,7 @@ class FormAnswers:
         return with_named_specs(spec, (row.entry for row in self.catalogue))
 
     async def ask_nodes(self) -> None:
-        """Ask for the nodes and the catalogue."""
+        """Ask for the nodes, the catalogue and what else the fields may have as values."""
         backend = self._form.app.backend
         try:
             self.nodes = await backend.nodes()
@@ -72,7 +83,52 @@ class FormAnswers:
                 self.catalogue = (await backend.catalogue()).rows
         except CockpitError as error:
             self._form.app.notify(str(error), severity="warning")
+        overview = self._form.app.state.overview
+        self.facts = ClusterFacts(
+            user=self._form.app.state.context().user,
+            admin=overview.admin if overview is not None else True,
+            now=self._form.app.state.now(),
+            nodes=tuple(self.nodes or ()),
+            catalogue=tuple(self.catalogue),
+            host_image=backend.capabilities.has(Ability.HOST_IMAGE),
+            demand=self._form.app.state.demand,
+        )
+        self._form.choices_changed()
         self._form.draw()
+        # What takes a slow cluster longer comes afterwards, each by itself.
+        for name, ask in (
+            ("rules", backend.rules),
+            ("accounts", backend.accounts),
+            ("queues", self._ask_queues),
+            ("reservations", backend.reservations),
+            ("images", self._ask_images),
+        ):
+            if backend.capabilities.has(name):
+                # The field keeps what is typed into it where the cluster does not answer this.
+                with suppress(CockpitError):
+                    answer = await ask()
+                    value = tuple(answer) if isinstance(answer, list) else answer
+                    self.facts = structs.replace(self.facts, **{name: value})
+                    self._form.choices_changed()
+
+    async def _ask_queues(self) -> tuple[QueueRow, ...]:
+        return (await self._form.app.backend.queues()).rows
+
+    async def _ask_images(self) -> Mapping[str, str]:
+        """Return the images of the latest jobs, the user's own first, each with the name of a job.
+
+        Only where every job needs an image: elsewhere few have one.
+        """
+        app = self._form.app
+        if self.facts.host_image:
+            return {}
+        rows = sorted(app.state.job_rows.list.rows(), key=lambda row: (row.user != self.facts.user, -row.submitted_at))
+        images: dict[str, str] = {}
+        for row in rows[:MOST_JOBS]:
+            with suppress(CockpitError):  # a job may be gone by now
+                image = (await app.backend.job(row.id)).job.spec.image
+                images.setdefault(image, row.name)
+        return {image: name for image, name in images.items() if image != HOST}
 
     def predict_start(self) -> None:
         """Ask when the job would start and what would run, and look for its files."""

@@ -82,7 +82,7 @@ async def test_a_hold_is_extended_and_ended() -> None:
 async def test_an_unavailable_action_shows_its_reason() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
-        await cockpit.press("e").sees("Job 1 is running")
+        await cockpit.press("H").sees("Job 1 is running")
         await cockpit.press("j", "j", "x").stands_on("done").sees("Job 3 has ended (succeeded)")
         await cockpit.press("s").sees("a shell opens").press("+").sees("it holds no container")
         await cockpit.press("k", "k", "X").sees("Job 1 is running: cancel it first")

@@ -100,6 +100,7 @@ CAPABILITIES = Capabilities(
         "fleet": NO_FLEET,
         Ability.CLUSTERS: ONE_CLUSTER,
         Ability.MANIFESTS: NO_MANIFESTS,
+        Ability.RESIZE: "Slurm has no elastic jobs: a running job keeps its number of nodes.",
         Ability.DEBUG_IMAGE: NO_DEBUG_IMAGE,
         Ability.QUOTA_TREE: "No quota tree: this cluster has its own scheduler, which has none.",
         Ability.EVERY_EVENT: "What a cockpit saw while it was connected; Slurm provides no history of events.",

@@ -60,7 +60,7 @@ def charge(state: ClusterState, spec: JobSpec, who: Submitter) -> Charge:
         reason = NoAssociation(who.name, spec.account or "", where)
         return Charge(spec, errors=tuple(unknown), reasons=(("account", reason),))
     # Also where nothing is enforced: the QOS still has a priority, and counts what its jobs use.
-    qos = spec.qos or _usual_qos(state.accounts, association, spec.priority)
+    qos = spec.qos or usual_qos(state.accounts, association, spec.priority)
     errors = [*unknown, *_qos_errors(state.accounts, spec)]
     reasons: list[tuple[str, Reason]] = []
     if Enforce.QOS in parts and association is not None:
@@ -125,7 +125,7 @@ def _association(accounts: Accounts, account: str, user: str, partitions: Iterab
     return next((each for each in own if each is not None), None) or accounts.of(account, user)
 
 
-def _usual_qos(accounts: Accounts, association: Association | None, word: PriorityWord) -> str:
+def usual_qos(accounts: Accounts, association: Association | None, word: PriorityWord) -> str:
     """Return the QOS of a job that names none; the first of these that applies:
 
     1. the QOS with the name of the job's priority word, if the association may use it,

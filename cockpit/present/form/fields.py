@@ -23,6 +23,7 @@ from cockpit.formats.job.texts import (
     texts_of,
     values_of,
 )
+from cockpit.launch.checks import meeting_errors, submission_errors
 from cockpit.model.catalogue import AnyEntry, DatasetEntry, EntryKind, ModelEntry, SpecEntry
 from cockpit.model.spec import Access, JobKind
 
@@ -38,7 +39,7 @@ SOURCE: Final = "the form"
 KIND: Final = "kind"
 USUAL: Final = (
     *("name", "command", "algorithm", "output", "nodes"),
-    *(SPECS, "mode", "time_limit", "priority", "partitions", "account", "terminal", KIND),
+    *(SPECS, "mode", "time_limit", "priority", "partitions", "account", "qos", "terminal", "datasets", KIND),
 )
 """Fields that a new form always has,"""
 IMAGE: Final = "image"
@@ -48,6 +49,10 @@ EACH_TASKS: Final = ("command", "algorithm")
 _PATH: Final = re.compile(
     r"(?:the form: )?(?:jobs\[0\]\.)?(?P<path>[a-z_]+(?:\[\d+\])?(?:\.[a-z_]+)*)[^:]*: (?P<said>.*)"
 )
+
+
+_STAND_INS: Final = {"name": "job", "command": "true", "output": "/"}
+"""Values of the fields that every job has, where they are missing or wrong."""
 
 
 class FormResult(NamedTuple):
@@ -80,6 +85,12 @@ class JobForm:
             at = usual.index(SPECS)
             usual[at : at + 1] = [path for path in given if path.startswith(SPECS)] or member_paths(SPECS, 0)
         self.texts: dict[str, str] = {**dict.fromkeys(usual, ""), **given}
+
+    def copy(self) -> JobForm:
+        """Return a form with the same texts, which changes by itself."""
+        form = JobForm({}, needs_image=self.needs_image)
+        form.texts = dict(self.texts)
+        return form
 
     def add(self, path: str) -> str:
         """Add an empty field and return its path; for specs and tasks add the fields of one more behind the last, and
@@ -182,6 +193,25 @@ class JobForm:
             return self.errors_by_field(wrong.errors)
         return FormResult(spec, {}, ())
 
+    def readable_spec(self, read: ReadJobs, folder: str) -> JobSpec | None:
+        """Return the job without the fields that are wrong, for what can be said of it before all of them are right;
+        None: it has no such job."""
+        form = self.copy()
+        for _ in range(2):  # a field that is left out may be missing to another one
+            result = form.read_spec(read, folder)
+            if result.spec is not None:
+                return result.spec
+            form.texts |= {path: _STAND_INS.get(path, "") for path in result.errors}
+        return None
+
+    def judge(self, read: ReadJobs, folder: str) -> FormResult:
+        """Read the form, and check the job by all rules that need no cluster."""
+        result = self.read_spec(read, folder)
+        if result.spec is None:
+            return result
+        errors = [*submission_errors(result.spec), *meeting_errors(result.spec)]
+        return self.errors_by_field(errors) if errors else result
+
     def errors_by_field(self, errors: Sequence[str]) -> FormResult:
         """Return the errors sorted by field: each at the form's field that its path names, and only the first error of
         a field."""
@@ -274,13 +304,13 @@ def take_entry(form: JobForm, row: EntryRow) -> str:
         form.put_specs([{"name": row.entry.name}])
     elif path in _LISTS:
         before = form.values().get(path)
-        form.texts |= texts_of({path: [*(before if isinstance(before, list) else []), _reference(row)]})
+        form.texts |= texts_of({path: [*(before if isinstance(before, list) else []), reference_to(row)]})
     else:
-        form.texts |= texts_of({path: _reference(row) if path == "algorithm" else row.entry.name})
+        form.texts |= texts_of({path: reference_to(row) if path == "algorithm" else row.entry.name})
     return path
 
 
-def _reference(row: EntryRow) -> dict[str, object]:
+def reference_to(row: EntryRow) -> dict[str, object]:
     """Return the reference to a catalogue entry as a job file writes it."""
     entry, reference = row.entry, dict[str, object]({"name": row.entry.name})
     values = TABLES[entry.kind].write(entry)

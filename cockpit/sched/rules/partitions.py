@@ -11,6 +11,7 @@ from cockpit.model.ids import NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Node
 from cockpit.model.reasons import PartitionRefuses, PartitionRule
+from cockpit.model.spec import JobSpec
 
 WHOLE_CLUSTER = ""
 """The unnamed partition without rules, for jobs submitted while the cluster had no partitions."""
@@ -60,7 +61,7 @@ def refusal(cluster: Cluster, name: str, job: Job, qos: Qos | None = None) -> Pa
     if name == OVER_CLUSTERS and cluster.members and not job.spec.divide_over_clusters:
         return PartitionRefuses(name, PartitionRule.STATE, "for jobs that may be divided")
     excluded = about_owner(partition, job.submitter.name, job.account, job.qos)
-    refused = excluded or _about_size(partition, job, qos or _LIFTS_NOTHING)
+    refused = excluded or about_size(partition, job.spec, qos)
     if refused is None and partition.state in _STARTS_NOTHING:
         return PartitionRefuses(name, PartitionRule.STATE, partition.state)
     return refused
@@ -79,9 +80,10 @@ def about_owner(partition: Partition, user: str, account: str, qos: str) -> Part
     return None
 
 
-def _about_size(partition: Partition, job: Job, qos: Qos) -> PartitionRefuses | None:
+def about_size(partition: Partition, spec: JobSpec, qos: Qos | None = None) -> PartitionRefuses | None:
     """Return the rule on time or number of nodes by which the partition refuses the job; None: none does."""
-    spec, most, longest = job.spec, partition.max_nodes, partition.max_time_seconds
+    qos = qos or _LIFTS_NOTHING
+    most, longest = partition.max_nodes, partition.max_time_seconds
     if longest is not None and spec.time_limit_seconds > longest and not qos.has(QosFlag.PARTITION_TIME_LIMIT):
         return _size(partition, PartitionRule.MAX_TIME, longest, spec.time_limit_seconds)
     # an elastic job may start with its fewest workers, so these decide

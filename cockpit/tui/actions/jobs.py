@@ -15,6 +15,7 @@ from cockpit.tui.action import (
     Action,
     Group,
     has_output,
+    needs_changeable,
     needs_container,
     needs_ended,
     needs_held_container,
@@ -50,7 +51,13 @@ JOB_CHANGES: Final = (
         title="submit",
     ),
     _change(
-        "edit", ("e",), "Change a queued job in $EDITOR", jobs.edit_job, why_not=needs_queued, in_row=True, needs="edit"
+        "edit",
+        ("e",),
+        "Change a queued or running job",
+        jobs.edit_job,
+        why_not=needs_changeable,
+        in_row=True,
+        needs="edit",
     ),
     _change(
         "what_if",

@@ -23,7 +23,7 @@ from cockpit.present.outlook import what_if as words
 from cockpit.present.safe import safe
 from cockpit.present.tables.block_list import lasting_blocks
 from cockpit.present.units import counted, duration
-from cockpit.tui.controllers import editing, ways_back
+from cockpit.tui.controllers import changing, editing, ways_back
 from cockpit.tui.controllers.chosen import named, task_of
 from cockpit.tui.screens.dialog import Confirm
 from cockpit.tui.screens.pick import Choice, pick
@@ -81,9 +81,15 @@ async def _chosen_spec(app: Cockpit) -> JobSpec:
 
 
 async def edit_job(app: Cockpit) -> None:
-    """Open the form with the queued job's spec and save the changes; the job keeps its id and its place."""
+    """Open the form with the queued job's spec and save the changes; the job keeps its id and its place.
+
+    Of a job that has started, show what can still be changed.
+    """
     (row, *_) = app.selection.chosen_rows()
-    await editing.write_again(app, await app.backend.job(row.id))
+    if row.queued:
+        await editing.write_again(app, await app.backend.job(row.id))
+    else:
+        await changing.change_running(app, row)
 
 
 async def what_if(app: Cockpit) -> None:

@@ -16,6 +16,8 @@ from cockpit.formats.foreign.converting import ConvertedJob, convert_job
 from cockpit.model.capabilities import Ability
 from cockpit.model.catalogue import EntryKey
 from cockpit.present.form.aside import Preview, imported_lines, preview_lines, script_lines, start_line, why_lines
+from cockpit.present.form.candidates import Candidates
+from cockpit.present.form.choices import is_list
 from cockpit.present.form.fields import FIELD_OF, KIND, FormResult, JobForm, about, take_entry
 from cockpit.present.form.nodes import room_lines
 from cockpit.present.form.spec_offers import models, offers
@@ -24,11 +26,13 @@ from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung, line
 from cockpit.present.tables.catalogue import means_text
 from cockpit.present.task_spreading import refusal_lines, spreading_remedies
 from cockpit.present.units import counted
+from cockpit.tui.field_chooser import FieldChooser
 from cockpit.tui.form_answers import FormAnswers
 from cockpit.tui.job_files import job_files_in, read_job_file, submission_from_here
 from cockpit.tui.screens.dialog import Confirm, Dialog, is_open
 from cockpit.tui.screens.pick import Choice, pick
 from cockpit.tui.screens.specs import SpecsScreen
+from cockpit.tui.widgets.choice_list import ChoiceList
 from cockpit.tui.widgets.entry import Field, FieldRow, SafeInput
 from cockpit.tui.widgets.lines import Lines, LineView
 
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from cockpit.formats.job.file import ReadJobs
     from cockpit.model.job import Submitter
     from cockpit.model.spec import JobSpec
+    from cockpit.present.form.choices import FieldChoice
     from cockpit.tui.cockpit import Cockpit
 
 ASK_AFTER_SECONDS = 0.3
@@ -80,10 +85,10 @@ class FormScreen(Dialog[None]):
         Binding("ctrl+t", "preview", show=False, priority=True),
         Binding("ctrl+f", "take_file", show=False, priority=True),
         Binding("escape", "leave", show=False),
-        Binding("enter", "app.focus_next", show=False),
+        Binding("enter", "choose", show=False, priority=True),
         # With priority, as the list of fields would scroll with these keys.
-        Binding("down", "app.focus_next", show=False, priority=True),
-        Binding("up", "app.focus_previous", show=False, priority=True),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("up", "move(-1)", show=False, priority=True),
         Binding("pagedown", "scroll_aside(1)", show=False, priority=True),
         Binding("pageup", "scroll_aside(-1)", show=False, priority=True),
     ]
@@ -113,6 +118,11 @@ class FormScreen(Dialog[None]):
         self._initial_texts = dict(self._form.texts)
         self._result: FormResult = FormResult(None, {}, ())
         self._answers = FormAnswers(self)
+        self._chooser = FieldChooser(
+            ChoiceList(self.app.state.role_theme),
+            lambda path: self._candidates().of(path, self._form, self._spec_so_far()),
+            self._show_errors,
+        )
         self._shows = Preview.RUNS
         self._field = ""
         """The path of the focused field."""
@@ -127,6 +137,7 @@ class FormScreen(Dialog[None]):
         yield Lines(theme, ground="background", id="about")
         yield Lines(theme, id="verdict")
         yield Lines(theme, id="form-keys")
+        yield self._chooser.view
 
     def _rows(self) -> list[FieldRow]:
         return [FieldRow(path, text, self._form.lead(path)) for path, text in self._form.texts.items()]
@@ -140,6 +151,7 @@ class FormScreen(Dialog[None]):
         self._judge()
 
     def on_resize(self) -> None:
+        self._chooser.close()
         self.set_class(self.size.width < WIDE, "narrow")
         self.call_after_refresh(self.draw)
 
@@ -157,12 +169,69 @@ class FormScreen(Dialog[None]):
             self._form.texts[row.path] = event.value
             if row.path == KIND and self._form.follow_kind():
                 self.run_worker(self._remount_fields(KIND), group="add")
+            # Not for a text that was chosen: its list is closed.
+            elif row.typed.has_focus:
+                self._chooser.filter(row, self.size)
             self._judge()
+
+    # Choosing
+
+    def choices_changed(self) -> None:
+        """Mark the fields that have choices now."""
+        if is_open(self):
+            candidates = self._candidates()
+            for row in self.query(FieldRow):
+                row.show_choices(exist=candidates.exist_for(row.path))
+
+    def _candidates(self) -> Candidates:
+        folder = str(Path.cwd())
+        return Candidates(self._answers.facts, lambda form: form.judge(self._read, folder))
+
+    def _spec_so_far(self) -> JobSpec | None:
+        return self._result.spec or self._form.readable_spec(self._read, str(Path.cwd()))
+
+    async def action_choose(self) -> None:
+        """Take the choice under the cursor; else open the choices of the field, or go to the next field."""
+        row = next((each for each in self.query(FieldRow) if each.path == self._field), None)
+        if self._chooser.is_open:
+            choice = self._chooser.view.current
+            if choice is None:
+                self._chooser.close()
+                self.app.action_focus_next()
+            else:
+                self._take_choice(choice)
+        elif row is None or not self._chooser.open(row, self.size):
+            self.app.action_focus_next()
+
+    @on(ChoiceList.Clicked)
+    def _choice_clicked(self, event: ChoiceList.Clicked) -> None:
+        event.stop()
+        self._take_choice(event.choice)
+
+    def _take_choice(self, choice: FieldChoice) -> None:
+        taken = self._chooser.take(choice)
+        if taken is not None:
+            row, text = taken
+            row.typed.value = text
+            row.typed.action_end()
+            if not is_list(row.path):
+                self.app.action_focus_next()
+
+    def action_move(self, step: int) -> None:
+        """Move in the open list of choices, else from field to field."""
+        if self._chooser.is_open:
+            self._chooser.view.move(step)
+        elif step > 0:
+            self.app.action_focus_next()
+        else:
+            self.app.action_focus_previous()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         row = next((each for each in event.widget.ancestors if isinstance(each, FieldRow)), None)
         for each in self.query(FieldRow):
             each.set_class(each is row, "current")
+        if row is not None and row.path != self._field:
+            self._chooser.close()
         if row is not None:
             self._field = row.path
             self._show_field_help()
@@ -188,9 +257,15 @@ class FormScreen(Dialog[None]):
         # The answers were about the last job; what is shown of them would contradict the fields.
         self._result = judged
         self._answers.start_over(judged.spec)
-        for row in self.query(FieldRow):
-            row.blame(judged.errors.get(row.path, ""))
+        self._show_errors()
         self.draw()
+
+    def _show_errors(self) -> None:
+        """Show each error below its field, except where choices are open below it: the user is not done there."""
+        for row in self.query(FieldRow):
+            row.blame("" if row.path == self._chooser.path else self._result.errors.get(row.path, ""))
+        # The errors move the fields.
+        self.call_after_refresh(self._chooser.place, self.size)
 
     def refuse(self, no: RequestRefused, spec: JobSpec) -> None:
         """Show why the cluster refuses the job, each sentence at its field."""
@@ -305,6 +380,7 @@ class FormScreen(Dialog[None]):
     async def _replace_job(self, job: ConvertedJob) -> None:
         self._imported = job
         self._form = JobForm(job.values, needs_image=self._form.needs_image)
+        self._chooser.close()
         await self._remount_fields()
 
     async def _remount_fields(self, focused: str = "") -> None:
@@ -317,6 +393,7 @@ class FormScreen(Dialog[None]):
         row = next((row for row in rows if row.path == focused), rows[0])
         row.typed.focus(scroll_visible=False)
         self.call_after_refresh(row.scroll_visible, animate=False)  # it has no place before
+        self.choices_changed()
         # New rows know nothing of the errors in their texts.
         self._judge()
 
@@ -328,7 +405,9 @@ class FormScreen(Dialog[None]):
         self.query_one("#aside", LineView).action_pages(pages)
 
     def action_leave(self) -> None:
-        if self._form.texts == self._initial_texts:
+        if self._chooser.is_open:
+            self._chooser.close()
+        elif self._form.texts == self._initial_texts:
             self.dismiss()
         else:
             self.run_worker(self._leave(), group="leave")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 FILTER, COMMAND, NAME, WEIGHTS, SEARCH, PLACE = "filter", "command", "name", "weights", "search", "place"
+CHOOSABLE = "▾"
 
 
 class SafeInput(Input):
@@ -195,11 +196,16 @@ class FieldRow(Vertical):
         with Horizontal():
             yield Label(title(self.path), classes="title", markup=False)
             yield Field(self._text)
+            yield Label("", classes="choices", markup=False)
         yield Label("", classes="wrong", markup=False)
 
     @property
     def typed(self) -> SafeInput:
         return self.query_one(SafeInput)
+
+    def show_choices(self, *, exist: bool) -> None:
+        """Mark the field as one whose values can be chosen from a list."""
+        self.query_one(".choices", Label).update(CHOOSABLE if exist else "")
 
     def blame(self, error: str) -> None:
         """Show this error below the field; empty: none."""

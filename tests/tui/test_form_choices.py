@@ -1,0 +1,105 @@
+"""A person fills in the form by choosing: what a field may have is listed below it, with why something is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cockpit.model.catalogue import DatasetEntry, EntryChange
+from cockpit.model.ids import JobId
+from tests.tui.lab import a_lab, job, the_lab
+
+if TYPE_CHECKING:
+    from tests.tui.driver import Cockpit
+
+RULED = str(Path(__file__).with_name("ruled.toml"))
+READY = "Give a name"
+
+
+def into(cockpit: Cockpit, title: str, about: str) -> Cockpit:
+    """Goes down to the field, until what is said of it is there."""
+
+    async def go() -> None:
+        for _ in range(30):
+            if about in await cockpit.player.screen():
+                return
+            await cockpit.player.press("Down")
+        raise AssertionError(f"there is no field {title} on\n{await cockpit.player.screen()}")
+
+    return cockpit._then(go)
+
+
+@pytest.mark.req("UI-31", "UI-08")
+async def test_a_partition_is_chosen_from_those_that_the_job_may_use() -> None:
+    async with a_lab(fixture=RULED) as lab:
+        cockpit = lab.cockpit.press("n").sees("New job", READY, "room now on")
+        cockpit = into(cockpit.type("mine"), "partitions", "Acceptable partitions").press("Enter")
+        screen = await cockpit.sees("2 nodes · room now on 2", "the default", "does not serve account nlp")
+        assert "asks for 1 h, partition short allows 30 min" in screen
+        assert screen.index("cpu     1 node") < screen.index("vision  partition"), "those that are refused come last"
+        await cockpit.press("Down", "Enter").misses("does not serve").sees("partitions    gpu")
+        await cockpit.type(", c").sees("1 node · room now on 1").press("Enter").sees("partitions    gpu, cpu")
+        await cockpit.press("Ctrl-s").sees("submitted")
+        assert (await lab.backend.job(JobId(1))).job.spec.partitions == ("gpu", "cpu")
+
+
+@pytest.mark.req("UI-31", "UI-08")
+async def test_accounts_and_qos_say_why_they_are_not_allowed() -> None:
+    async with a_lab(fixture=RULED) as lab:
+        cockpit = lab.cockpit.press("n").sees(READY, "room now on")
+        await (
+            into(cockpit, "account", "The account that is charged")
+            .press("Enter")
+            .sees("nlp     your default", "vision  you are not a user of it")
+        )
+        # Enter takes the first and goes on, and Esc would only have closed the list.
+        await cockpit.press("Enter").misses("you are not a user of it").sees("account       nlp")
+        await cockpit.press("Up").press("Enter").sees("✓ nlp").press("Esc").misses("✓ nlp").sees("New job")
+
+
+@pytest.mark.req("UI-31", "UI-08")
+async def test_a_mode_is_filtered_by_typing_and_taken_with_enter() -> None:
+    async with the_lab(size=(80, 24)) as lab:
+        cockpit = lab.cockpit.press("n").sees(READY, "room now on").type("mine")
+        cockpit = into(cockpit, "mode", "How its nodes find").press("Enter").sees("torchrun", "with a hostfile")
+        await (
+            cockpit.type("deep")
+            .misses("torchrun")
+            .sees("with a hostfile")
+            .press("Enter")
+            .sees("mode          deepspeed")
+        )
+        await cockpit.misses("with a hostfile", "fields are wrong")
+
+
+@pytest.mark.req("UI-31", "JT-46")
+async def test_a_card_model_is_chosen_with_what_is_free_of_it() -> None:
+    async with a_lab(job("train", cards=3)) as lab:
+        cockpit = lab.cockpit.press("n").sees(READY, "room now on").type("mine")
+        cockpit = into(cockpit, "cards", "Cards per node").type("2").press("Down", "Enter")
+        await cockpit.sees("A100  5 of 8 free now").press("Down", "Enter").sees("card models   A100", "Starts now.")
+        await cockpit.press("Enter").sees("✓ A100").press("Down", "Enter").misses("card models   A100")
+
+
+@pytest.mark.req("UI-31", "JT-49")
+async def test_a_dataset_is_chosen_and_free_text_stays_possible() -> None:
+    async with a_lab() as lab:
+        entry = DatasetEntry(name="corpus", project="alice", owner="alice", path="/data/corpus", about="web texts")
+        await lab.backend.change_catalogue([EntryChange(None, entry)])
+        cockpit = lab.cockpit.press("n").sees(READY, "room now on").type("mine")
+        await into(cockpit, "datasets", "Datasets that the job sees").press("Enter")
+        await cockpit.sees("corpus  web texts").press("Down", "Enter").sees('datasets      [{"name": "corpus"}]')
+        await cockpit.press("Enter").sees("✓ corpus").press("Down", "Enter").misses('"corpus"')
+        await cockpit.type("corp").sees("corpus  web texts").press("Tab").sees("datasets      corp").misses("web texts")
+
+
+@pytest.mark.req("UI-31", "UI-26")
+async def test_a_choice_is_clicked() -> None:
+    async with a_lab() as lab:
+        cockpit = lab.cockpit.press("n").sees(READY, "room now on")
+        screen = await into(cockpit, "mode", "How its nodes find").press("Enter").sees("pytorch")
+        y = next(number for number, line in enumerate(screen.splitlines()) if "pytorch" in line)
+        await cockpit.player._pilot.click(offset=(screen.splitlines()[y].index("pytorch"), y))
+        await cockpit.sees("mode          pytorch").misses("horovod")
