@@ -92,6 +92,8 @@ class ActionContext(NamedTuple):
     """Whether the Priority view shows the order under other weights."""
     no_undo: str = ""
     """Why the last act cannot be undone; empty: it can."""
+    has_terminal: bool = False
+    """Whether a shell is open in the terminal pane."""
     several: bool = False
     """Whether the jobs of all clusters are shown in one table."""
     capabilities: Capabilities = Capabilities()
@@ -190,6 +192,16 @@ needs_container = _all_jobs(
     lambda row: row.held_until is not None or row.state is JobState.RUNNING,
     "a shell opens only in a running job or a held container",
 )
+
+
+def needs_container_or_terminal(context: ActionContext) -> str:
+    """Refuse where no terminal is open and none can be opened."""
+    return "" if context.has_terminal else needs_container(context)
+
+
+def needs_terminal(context: ActionContext) -> str:
+    """Refuse where no terminal is open."""
+    return "" if context.has_terminal else "No terminal is open."
 
 
 def needs_session(context: ActionContext) -> str:

@@ -48,6 +48,7 @@ class ActionDispatcher:
             # Until the overview has arrived, allow it: the cluster refuses whatever the user has no right to.
             admin=state.overview is None or state.overview.admin,
             trying=state.priority_rows.tried is not None,
+            has_terminal=self._app.main_screen.terminal_link is not None,
             no_undo=self._app.last_act.why_not,
             several=self._app.backend.capabilities.has(Ability.CLUSTERS),
             # In a merged view clusters differ: what can be done with the chosen jobs depends on where they run.

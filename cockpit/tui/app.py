@@ -38,6 +38,7 @@ from cockpit.tui.screens.dialog import Confirm
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.selection import Selection
 from cockpit.tui.undo import LastAct
+from cockpit.tui.widgets.terminal import TerminalView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +93,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         self.boards = []
         self.last_act = LastAct(self.notify, lambda: self.state.keys.get("undo", ""))
         self.painter = Painter()
-        self.key_queue = KeyQueue(self, super().on_event)
+        self.key_queue = KeyQueue(self, self._handle_key)
         self.main_screen = MainScreen(self.state)
         self.selection = Selection(self, self.state, self.main_screen.tables)
         self.poller = Poller(self, self.state, self.main_screen)
@@ -130,9 +131,28 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         """Let keys take effect one after the other, and ignore clicks on what has been removed."""
         # Textual passes a key on to the focused widget as a forwarded event; only the one from the terminal is queued.
         if isinstance(event, Key) and not event.is_forwarded:
-            await self.key_queue.take(event)
+            # What is typed into a terminal changes nothing that the next key depends on.
+            if (terminal := self._focused_terminal()) and terminal.takes_directly(event) and self.key_queue.is_idle:
+                self._to_terminal(event)
+            else:
+                await self.key_queue.take(event)
         elif not (isinstance(event, MouseEvent) and is_on_removed_widget(self, event)):
             await super().on_event(event)
+
+    def _focused_terminal(self) -> TerminalView | None:
+        return self.focused if isinstance(self.focused, TerminalView) else None
+
+    async def _handle_key(self, event: Event) -> None:
+        """Give a key to the terminal that has the focus, before any key of the application; else to Textual."""
+        if self._focused_terminal() is not None:
+            self._to_terminal(event)
+        else:
+            await super().on_event(event)
+
+    def _to_terminal(self, event: Event) -> None:
+        self.app_focus = True
+        if (terminal := self._focused_terminal()) is not None:
+            terminal._forward_event(event)  # noqa: SLF001 - as Textual gives keys to the focused widget
 
     @on(KeyTaken)
     async def _key_taken(self, message: KeyTaken) -> None:

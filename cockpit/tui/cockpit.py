@@ -17,13 +17,15 @@ from cockpit.present.safe import safe
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
 
-    from cockpit.backends.base import Backend
+    from cockpit.backends.base import Backend, ShellSession
     from cockpit.runtime.tensorboard import Board
     from cockpit.tui.app_options import AppOptions
     from cockpit.tui.app_state import AppState
     from cockpit.tui.arrangement import Arrangement
+    from cockpit.tui.emulator.base import Emulator
     from cockpit.tui.entry_line import EntryLine
     from cockpit.tui.parts import DispatcherPart, PollerPart, SelectionPart
+    from cockpit.tui.shell_link import ShellLink
     from cockpit.tui.tables import Tables
     from cockpit.tui.undo import LastAct
 
@@ -46,6 +48,32 @@ class MainView(Protocol):
 
     def step_back(self) -> None:
         """Undo the first of these that is set: marks; filter; own jobs only, or tried weights."""
+
+    @property
+    def terminal_link(self) -> ShellLink | None:
+        """The shell in the terminal pane; None: none is open."""
+
+    @property
+    def terminal_title(self) -> str:
+        """The job of the shell in the terminal pane."""
+
+    def terminal_size(self) -> tuple[int, int]:
+        """Return the columns and rows that a terminal in the pane has."""
+
+    def open_terminal(self, title: str, session: ShellSession, emulator: Emulator, notice: str) -> None:
+        """Show this shell in the pane and give it the keys."""
+
+    async def close_terminal(self) -> int | None:
+        """Hang up and hide the pane. Returns the exit code of a shell that has ended; None: it had not."""
+
+    def focus_terminal(self) -> None:
+        """Give the keys to the pane."""
+
+    def fit_terminal(self) -> None:
+        """Give the shell in the pane the pane's size again."""
+
+    def draw_terminal(self) -> None:
+        """Draw the line above the terminal."""
 
 
 class Cockpit(App[int]):

@@ -18,7 +18,7 @@ from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.tui.action import NO_JOB, ActionContext
 from cockpit.tui.actions.all import ACTIONS, action_named, command_name
-from cockpit.tui.controllers import accounts, catalogue, directives, nodes
+from cockpit.tui.controllers import accounts, catalogue, directives, nodes, panes
 from cockpit.tui.controllers.jobs import SCALE, TIME_LIMIT, prioritise, scale, set_limit
 from cockpit.tui.views.all import VIEWS
 from cockpit.tui.views.jobs import JOBS
@@ -221,7 +221,9 @@ def unknown_sentence(word: str, known: Iterable[str], what: str) -> str:
     return f"There is no {what} {safe(word)}; {more}"
 
 
-def _performing(action_id: str, run: Callable[[Cockpit, str], Awaitable[None]]) -> Callable[[Cockpit, str], None]:
+def _performing(
+    action_id: str, run: Callable[[Cockpit, str], Awaitable[None] | None]
+) -> Callable[[Cockpit, str], None]:
     """Return the command that performs this action with the typed words, which a key would ask for."""
     return lambda app, text: app.dispatcher.perform(action_id, lambda app: run(app, text))
 
@@ -245,6 +247,7 @@ _WITH_WORDS: Final[dict[str, Callable[[Cockpit, str], None]]] = {
     "signal": _performing("signal", directives.send_signal),
     directives.DEBUG: _performing("debug", directives.debug),
     directives.UPDATE: _performing("update", directives.update),
+    panes.RECORD_COMMAND: _performing("record_terminal", panes.record_to),
     "submit": _performing("new", directives.submit_file),
     "weights": _weights,
     "ctx": _cluster,

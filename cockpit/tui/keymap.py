@@ -157,6 +157,7 @@ def key_of(text: str) -> str | None:
     name = _WRITTEN.get(text.lower(), text)
     if len(name) == 1:
         # A terminal sends the same byte for Ctrl-x and Ctrl-X, and Textual knows only the small letter.
-        return modifiers + (name.lower() if CHORD in modifiers else name_of_character(name))
+        named = modifiers + name_of_character(name)
+        return modifiers + name.lower() if CHORD in modifiers and named not in _NAMED else named
     known = name.lower() in _NAMED or name.lower() in _SHOWN
     return modifiers + name.lower() if known else None

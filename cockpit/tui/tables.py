@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SIDE_FROM = 160
 """Width of the screen in columns from which the panel stands at the right of the tables, in its full height."""
+TERMINAL_COLUMNS = 80
+"""Least columns of a terminal that stands there, for the rule to its left not counted."""
 LEAST_SIDE, MOST_SIDE, SIDE_PART = 54, 80, 0.32
 """Bounds of the width of that panel, and its part of the screen."""
 
@@ -30,6 +32,8 @@ class Tables:
     def __init__(self, state: AppState) -> None:
         self.view: View = JOBS
         """The present view."""
+        self.has_terminal = False
+        """Whether a shell is open beside or below the tables, in place of the panel."""
         # Row models and tables are made once and stay: a view that is shown again has its filter, order, cursor and
         # marks.
         self.rows: Mapping[str, ViewRows] = {view.id: view.rows(state) for view in VIEWS.values()}
@@ -60,8 +64,10 @@ class Tables:
 
     @property
     def side_panel_columns(self) -> int:
-        """The width of the panel at the right of the present table; 0: it stands below it."""
+        """The width of the panel, or of the terminal, at the right of the present table; 0: it stands below it."""
         screen = self.table.screen.size.width
+        if self.has_terminal:
+            return max(TERMINAL_COLUMNS, screen // 2) + 1 if screen >= SIDE_FROM else 0
         if not self.view.panel_beside or screen < SIDE_FROM:
             return 0
         return min(MOST_SIDE, max(LEAST_SIDE, round(screen * SIDE_PART)))

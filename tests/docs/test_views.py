@@ -11,9 +11,11 @@ from cockpit.tui.actions.all import ACTIONS
 from cockpit.tui.keymap import MOVING, key_name, key_of
 from cockpit.tui.screens.form import FormScreen
 from cockpit.tui.widgets.log_view import LogView
+from cockpit.tui.widgets.terminal import MENU_KEY, SCROLL_KEYS
 
 IN_FORM = {key for binding in FormScreen.BINDINGS for key in binding.key.split(",")} | {"tab", "shift+tab"}
 IN_LOG = {key for keys, *_ in LogView.BINDINGS for key in keys.split(",")}
+IN_PANE = {MENU_KEY, *SCROLL_KEYS}
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/views.md").read_text()
 PLAYED = {
@@ -33,6 +35,6 @@ def test_every_picture_is_taken_by_a_play() -> None:
 def test_the_keys_of_the_table_are_keys_of_actions() -> None:
     cells = [row.split("|")[1] for row in PAGE.splitlines() if row.startswith("| `")]
     named = {key for cell in cells for key in re.findall(r"`([^`]+)`", cell)} - {":4711", ":ctx", ":weights age=5000"}
-    keys = {key for action in ACTIONS for key in action.keys} | MOVING | IN_FORM | IN_LOG
+    keys = {key for action in ACTIONS for key in action.keys} | MOVING | IN_FORM | IN_LOG | IN_PANE
     assert {key for key in named if key_of(key) not in keys} == set()
     assert {"Enter", "x"} <= named <= {key_name(key) for key in keys}

@@ -12,11 +12,13 @@ from cockpit.tui.action import (
     ON_ACCOUNTS,
     ON_JOBS,
     ON_QUEUED,
+    ON_TABLES,
     Action,
     Group,
     has_output,
     needs_changeable,
     needs_container,
+    needs_container_or_terminal,
     needs_ended,
     needs_held_container,
     needs_job,
@@ -25,18 +27,21 @@ from cockpit.tui.action import (
     needs_running,
     needs_session,
     needs_started,
+    needs_terminal,
     needs_time,
     needs_undoable,
     needs_unfinished,
     of_one_cluster,
     on,
 )
-from cockpit.tui.controllers import directives, editing, jobs, shells
+from cockpit.tui.controllers import directives, editing, jobs, panes, shells
 from cockpit.tui.views.all import CATALOGUE
 from cockpit.tui.views.clusters import CLUSTERS
 from cockpit.tui.views.jobs import JOBS
 
 _change = partial(Action, group=Group.JOBS, views=ON_JOBS, acts=True)
+
+_pane = partial(Action, group=Group.JOBS, views=ANYWHERE, why_not=needs_terminal)
 
 # Operations of Slurm have no key: few clusters have them, and the command line completes their names.
 JOB_CHANGES: Final = (
@@ -161,6 +166,19 @@ JOB_CHANGES: Final = (
         in_row=True,
         needs=SHELL,
     ),
+    _change(
+        "terminal",
+        ("t",),
+        "Open a shell in a pane, or go to it",
+        panes.open_terminal,
+        views=ON_TABLES,
+        why_not=needs_container_or_terminal,
+        needs=SHELL,
+    ),
+    # Keys of the pane's own menu start these: all other keys are the shell's.
+    _pane("terminal_full_screen", (), "Show the terminal on the whole screen", panes.full_screen, title="full screen"),
+    _pane("record_terminal", (), "Record the terminal, or end that", panes.record, title="recording"),
+    _pane("close_terminal", (), "Hang up the shell and close its pane", panes.close_terminal, title="hang up"),
     _change(
         "debug",
         (),

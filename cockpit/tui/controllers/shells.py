@@ -46,7 +46,7 @@ async def enter(app: Cockpit, detail: JobDetail, *, image: str = "") -> None:
 
     app.check_terminal()
     row = detail.row
-    rank = await _which_replica(app, detail)
+    rank = await which_replica(app, detail)
     if rank is None:
         return
     size, term = app.size, os.environ.get("TERM", "xterm-256color")
@@ -67,7 +67,7 @@ async def enter(app: Cockpit, detail: JobDetail, *, image: str = "") -> None:
         app.notify(WAS_KILLED, severity="warning")
 
 
-async def _which_replica(app: Cockpit, detail: JobDetail) -> int | None:
+async def which_replica(app: Cockpit, detail: JobDetail) -> int | None:
     """Return the rank of the only replica, or of the one that the user chooses; None: the user chose none.
 
     Failed replicas come first in the list.

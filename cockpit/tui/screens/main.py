@@ -14,7 +14,7 @@ from cockpit.present.spans import ACCENT, Line, Span, fitted, hung, hung_within,
 from cockpit.tui.arrangement import Arrangement
 from cockpit.tui.entry_line import EntryLine
 from cockpit.tui.screens.dialog import is_open
-from cockpit.tui.tables import Tables
+from cockpit.tui.tables import SIDE_FROM, TERMINAL_COLUMNS, Tables
 from cockpit.tui.views.all import VIEWS
 from cockpit.tui.views.jobs import JOBS
 from cockpit.tui.views.priority import PRIORITY
@@ -23,20 +23,28 @@ from cockpit.tui.widgets.candidates import CandidateList
 from cockpit.tui.widgets.entry import Entry
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table, TitleLine
+from cockpit.tui.widgets.terminal_pane import ACTION_OF_KEY, LIST, TerminalPane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from textual.app import ComposeResult
 
+    from cockpit.backends.base import ShellSession
     from cockpit.tui.app_state import AppState
     from cockpit.tui.cockpit import Cockpit
+    from cockpit.tui.emulator.base import Emulator
+    from cockpit.tui.shell_link import ShellLink
 
 VIEW_OF_TITLE = {view.title: view for view in reversed(list(VIEWS.values()))}
 """The view that a title in the row of views stands for: of several tabs the first."""
 VIEW_NAMES = tuple((view.key, view.title) for view in VIEWS.values() if VIEW_OF_TITLE[view.title] is view)
 """The keys and titles of the row of views."""
 SMALL_HEIGHT = 30
+FRAME_LINES = 3
+"""Lines of the screen that no view has: the top bar, the row of views and the row of keys."""
+TERMINAL_PART, LEAST_TERMINAL = 0.65, 12
+"""The terminal pane's part of the height where it stands below the list, and its least number of lines."""
 CHART, SMALL_CHART = 14, 8
 """Height in lines of the chart of card-hours, on large and on small screens."""
 
@@ -69,6 +77,7 @@ class MainScreen(Screen[None]):
                 yield self.tables.switcher
                 yield Lines(theme, ground="background", id="empty")
             yield Lines(theme, id="answer")
+            yield TerminalPane(theme, id="terminal")
         yield self.entry_line.entry
         yield self.entry_line.candidates
         yield Lines(theme, id="keys")
@@ -107,6 +116,79 @@ class MainScreen(Screen[None]):
             self.arrangement.toggle_mine()
         elif self.tables.view is PRIORITY:
             self.app.poller.try_weights(None)
+
+    # The terminal pane
+
+    @property
+    def _pane(self) -> TerminalPane:
+        return self.query_one(TerminalPane)
+
+    @property
+    def terminal_link(self) -> ShellLink | None:
+        """The shell in the terminal pane; None: none is open."""
+        return self._pane.link if self.is_mounted else None
+
+    @property
+    def terminal_title(self) -> str:
+        """The job of the shell in the terminal pane."""
+        return self._pane.title
+
+    def terminal_size(self) -> tuple[int, int]:
+        """Return the columns and rows that a terminal in the pane has."""
+        columns, height = self.size
+        if columns >= SIDE_FROM:
+            return max(TERMINAL_COLUMNS, columns // 2), max(1, height - FRAME_LINES - 1)
+        return columns, max(1, self._terminal_lines() - 2)  # without its rule and its title
+
+    def _terminal_lines(self) -> int:
+        """Return the height of the pane where it stands below the list."""
+        return max(LEAST_TERMINAL, round((self.size.height - FRAME_LINES) * TERMINAL_PART))
+
+    def open_terminal(self, title: str, session: ShellSession, emulator: Emulator, notice: str) -> None:
+        """Show this shell in the pane and give it the keys."""
+        self.tables.has_terminal = True
+        self._lay_out()
+        self._pane.open(title, session, emulator, notice)
+        self.focus_terminal()
+        self.call_after_refresh(self._after_pane_changed)
+
+    async def close_terminal(self) -> int | None:
+        """Hang up and hide the pane. Returns the exit code of a shell that has ended; None: it had not."""
+        code = await self._pane.close()
+        self.tables.has_terminal = False
+        if is_open(self):
+            self._lay_out()
+            self.tables.table.focus()
+            self.call_after_refresh(self._after_pane_changed)
+        return code
+
+    def _after_pane_changed(self) -> None:
+        self.fit_terminal()
+        self.tables.titles.refresh()
+        self.draw()
+
+    def focus_terminal(self) -> None:
+        """Give the keys to the pane."""
+        self.set_focus(self._pane.view, scroll_visible=False)
+
+    def fit_terminal(self) -> None:
+        """Give the shell in the pane the pane's size again."""
+        self._pane.view.fit()
+
+    def draw_terminal(self) -> None:
+        """Draw the line above the terminal."""
+        self._pane.draw()
+
+    @on(TerminalPane.Asked)
+    def _terminal_asked(self, event: TerminalPane.Asked) -> None:
+        if event.key == LIST:
+            self.tables.table.focus()
+        else:
+            self.app.dispatcher.perform(ACTION_OF_KEY[event.key])
+
+    @on(TerminalPane.Ended)
+    def _terminal_ended(self) -> None:
+        self.app.dispatcher.perform("close_terminal")
 
     # Drawing
 
@@ -257,3 +339,7 @@ class MainScreen(Screen[None]):
         below = 1 + min(MOST_PANEL, max(LEAST_PANEL, height // 5 - 1))
         panel = self.query_one("#answer").styles
         panel.height, panel.width = ("100%", side) if side else (below, "100%")
+        has_terminal = self.tables.has_terminal
+        self.query_one("#answer").display, self._pane.display = not has_terminal, has_terminal
+        pane = self._pane.styles
+        pane.height, pane.width = ("100%", side) if side else (self._terminal_lines(), "100%")
