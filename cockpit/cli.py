@@ -32,7 +32,7 @@ from cockpit.config.cluster_names import DEMO, SYSTEM
 from cockpit.late import LazyModule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from cockpit.backends.base import Backend
@@ -111,6 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         site=site,
         use_cluster=use_cluster,
         play=play,
+        serve=serve,
         reach=reach,
         clusters=openable,
         journal=journal,
@@ -250,6 +251,43 @@ def play(script: Script, folder: Path) -> None:
 
     fixture, seed = (cluster.fixture, cluster.seed) if cluster is not None else (DEFAULT_FIXTURE, DEFAULT_SEED)
     perform(lambda: _demo_session(fixture, seed, speed=DEFAULT_SPEED, going=False), script, folder)
+
+
+def serve(flags: Mapping[str, str | None], forced: bool) -> int:
+    """Run the SSH server with the settings of these flags until a signal ends it; return the exit code.
+
+    `forced`: become the program of the session that sshd opened for this process.
+    """
+    from pathlib import Path
+
+    from cockpit.config.loading import load_settings
+    from cockpit.config.places import system_paths
+    from cockpit.config.settings import split_address
+    from cockpit.serve.limits import Bounds
+    from cockpit.serve.running import ServeOptions, run_server
+
+    settings = load_settings(flags=flags, env=os.environ, files=own_places().config_files)
+    if forced:
+        from cockpit.serve.forced import run_forced
+
+        return run_forced(settings.serve_access, os.environ)
+    host, port = split_address(settings.serve_listen)
+    # Root serves the machine, so that its key is the machine's.
+    places = configured(system_paths() if os.geteuid() == 0 else own_places())
+    options = ServeOptions(
+        host=host,
+        port=port,
+        authorized_keys=Path(settings.serve_authorized_keys) if settings.serve_authorized_keys else None,
+        host_key=Path(settings.serve_host_key or f"{places.state}/serve/ssh_host_ed25519_key"),
+        access=settings.serve_access,
+        bounds=Bounds(
+            sessions=settings.serve_sessions,
+            sessions_per_user=settings.serve_sessions_per_user,
+            idle_seconds=settings.serve_idle_seconds,
+            drain_seconds=settings.serve_drain_seconds,
+        ),
+    )
+    return run_server(options)
 
 
 def read_jobs(source: str, text: str, folder: str) -> list[JobSpec]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from cockpit.config.settings import Settings
 
 
+SESSION = "COCKPIT_ACCESS"
+"""`model.access_level.ACCESS_VARIABLE`, which is in the environment of each session of `cockpit serve`. Written out,
+since every command loads this module, and that one loads much more."""
 RECORDED = "recorded:"
 """Prefix of a recorded Slurm cluster; its Slurm version follows."""
 SSH = "ssh://"
@@ -48,6 +51,9 @@ def chosen(cluster: str | None) -> str:
     from cockpit.errors import CockpitError
 
     name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster() or slurm_if_configured()
+    if cluster and _is_address(cluster) and not cluster.startswith(KUBE) and os.environ.get(SESSION):
+        # An address would let a session open files and connections of this machine that nobody configured.
+        raise CockpitError(f"A session of cockpit serve opens clusters by their names, not by an address: {cluster!r}.")
     # `members` reads the settings and `kube_contexts` the kubeconfig, so they are asked last.
     if name not in {*CLUSTERS, ""} and not _is_address(name) and name not in members():
         contexts = kube_contexts()

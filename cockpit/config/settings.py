@@ -12,6 +12,7 @@ from cockpit.config.members import ASKED_SECONDS, PATIENCE_SECONDS, Member, Memb
 from cockpit.formats.kinds import Choice, Flag, ListOf, Path, Reading, Schema, Text, described
 from cockpit.formats.measures import Checked, address_error, duration, memory, whole
 from cockpit.formats.tables import Field, Table
+from cockpit.model.access_level import AccessLevel
 from cockpit.model.alerts import AlertKind
 from cockpit.model.outside import Provider, SmtpTls
 from cockpit.model.rules.bounds import GRACE_SECONDS, TIME_LIMIT_SECONDS, WINDOW_SECONDS, Bounds
@@ -59,6 +60,29 @@ PIDS = Bounds(16, 1 << 22)
 PORTS = Bounds(1, 65_535)
 PATROL_SECONDS = Bounds(1, DAY_SECONDS, " s")
 ASK_SECONDS = Bounds(1, 60, " s")
+SESSIONS = Bounds(1, 10_000)
+IDLE_SECONDS = Bounds(60, 30 * DAY_SECONDS, " s")
+DRAIN_SECONDS = Bounds(0, DAY_SECONDS, " s")
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """Return host and port of an address such as `127.0.0.1:8022`, `[::1]:8022` or `:8022`. Raises `ValueError`."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not (port.isascii() and port.isdecimal()) or int(port) > PORTS.high:
+        raise ValueError(text)
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if ":" in bare and bare == host:  # an IPv6 address without its brackets, of which the last part may be no port
+        raise ValueError(text)
+    return bare, int(port)
+
+
+def listen_error(text: str) -> str | None:
+    """Return what is wrong with an address to listen at; None: nothing."""
+    try:
+        split_address(text)
+    except ValueError:
+        return "is no address with a port, such as 127.0.0.1:8022 or [::1]:8022"
+    return None
 
 
 def _command_line_error(text: str) -> str | None:
@@ -154,6 +178,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ask_every_seconds: int = 10
     patience_seconds: int = 30
     act_patience_seconds: int = 60
+    serve_listen: str = "127.0.0.1:8022"
+    serve_authorized_keys: str = ""
+    serve_host_key: str = ""
+    serve_access: AccessLevel = AccessLevel.OWN
+    serve_sessions: int = 100
+    serve_sessions_per_user: int = 20
+    serve_idle_seconds: int = HOUR_SECONDS
+    serve_drain_seconds: int = 0
     keys: Mapping[str, tuple[str, ...]] = {}
     fleet: tuple[str, ...] = ()
     clusters: Mapping[str, Member] = {}
@@ -392,6 +424,42 @@ SETTINGS = Table(
             "How long the engine's answer to a change (`submit`, `cancel` …) is waited for; the request is sent "
             "again meanwhile, and happens once.",
             attribute="act_patience_seconds",
+        ),
+        Field(
+            "serve_listen",
+            Checked(Text(), listen_error),
+            "Where [`cockpit serve`](serve.md) listens: an address of this machine and a port.",
+        ),
+        Field(
+            "serve_authorized_keys",
+            Path(),
+            "The [file with the keys](serve.md#keys) that may log in there; by default each user's own "
+            "`~/.ssh/authorized_keys`.",
+        ),
+        Field(
+            "serve_host_key",
+            Path(),
+            "The file with the server's own key, which is made at the first start; by default "
+            "`serve/ssh_host_ed25519_key` in the state folder.",
+        ),
+        Field(
+            "serve_access",
+            Choice(AccessLevel),
+            "The [access level](serve.md#access-levels) of keys that name none: `read`, `own` or `admin`.",
+        ),
+        Field("serve_sessions", whole(SESSIONS), "The largest number of sessions that are open there at once."),
+        Field("serve_sessions_per_user", whole(SESSIONS), "How many of them one user may have."),
+        Field(
+            "serve_idle",
+            duration(IDLE_SECONDS),
+            "How long a terminal there may be without a key before its session is closed.",
+            attribute="serve_idle_seconds",
+        ),
+        Field(
+            "serve_drain",
+            duration(DRAIN_SECONDS),
+            "How long a stop of the server waits for open sessions to end by themselves.",
+            attribute="serve_drain_seconds",
         ),
         Field("keys", Keys(), "A table of the cockpit's actions with your own keys."),
         Field(

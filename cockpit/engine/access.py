@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cockpit.model.access_level import AccessLevel
 from cockpit.model.operations import Right
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Access
@@ -33,10 +34,20 @@ class Actor(msgspec.Struct, frozen=True):
     shared: bool = True
     """Whether the cluster allows to share jobs."""
 
+    level: str = ""
+    """The access level of the user's session, see `model.access_level`; empty: all rights of the user."""
+
     @property
     def name(self) -> str:
         """The user's name."""
         return self.who.name
+
+
+def limited(actor: Actor, level: str) -> Actor:
+    """Return the actor with the rights that are left at an access level: only `admin` keeps an administrator's."""
+    if not level:
+        return actor
+    return msgspec.structs.replace(actor, admin=actor.admin and level == AccessLevel.ADMIN, level=level)
 
 
 def access_to(actor: Actor, job: Job) -> Access:

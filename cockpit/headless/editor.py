@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from cockpit.errors import CockpitError
+from cockpit.model.access_level import ACCESS_VARIABLE
 from cockpit.model.names import next_name
 from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe_lines
@@ -29,6 +30,9 @@ def chosen_editor() -> str:
 
 def in_editor(text: str) -> str | None:
     """Return the text as the user edited it; None if it was left unchanged. Raises `CockpitError` if no editor runs."""
+    if os.environ.get(ACCESS_VARIABLE):
+        # Every editor opens a shell on the machine, which a session of cockpit serve does not have.
+        raise CockpitError("A session of cockpit serve has no editor. Give the changed job as a file: edit JOB FILE")
     # The variable may contain options, as in `code --wait`.
     editor = shlex.split(chosen_editor() or USUAL)
     # Deleted by name at the end: many editors replace the file instead of writing into it.

@@ -126,6 +126,7 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "snapshot": ("cluster", "SNAPSHOT", "Write the cluster's present state into a file that cockpit can open anywhere"),
     "completion": ("completion", "COMPLETION", "Print the completion script for bash, zsh or fish"),
     "schema": ("job_files", "SCHEMA", "Print the JSON Schema of job files or of a list's JSON"),
+    "serve": ("serve", "SERVE", "Let users open the cockpit and run commands over SSH"),
     "demo": ("demo", "DEMO", "Open a simulated cluster"),
     "play": ("demo", "PLAY", "Run the terminal UI by a script of keys and expectations; take screenshots"),
     "replay": ("replay", "REPLAY", "Run a recorded workload trace through the scheduler"),

@@ -49,6 +49,9 @@ class Services(msgspec.Struct, frozen=True):
     """Makes a cluster the default; returns the file that was written."""
     play: Callable[[Script, Path], None]
     """Runs the terminal UI by a script; screenshots go into the folder. Raises `ExpectationFailed`."""
+    serve: Callable[[Mapping[str, str | None], bool], int] = lambda _settings, _forced: 0
+    """Runs the SSH server with these settings, None: not given, or (True) the one session of an sshd; returns at its
+    end with the exit code."""
     reach: Callable[[str | None], Backend | None] = lambda _: None
     """Opens a cluster for completion, within two seconds; None when that would start an engine."""
     clusters: Callable[[], Mapping[str, str]] = dict

@@ -14,14 +14,16 @@ import msgspec
 from cockpit.errors import ProtocolMismatch, RequestRefused
 from cockpit.model.refusal import Refusal, RefusalKind
 
-MAJOR, MINOR = 1, 1
+MAJOR, MINOR = 1, 2
 """The protocol's version: clients of another major version are refused, those of an older minor version served."""
 MAX_FRAME = 16 << 20
 """The most bytes in the body of a frame; a longer one ends the connection."""
 HEADER = struct.Struct(">I")
 """The header of a frame: the length of the body."""
 
-CAPABILITIES = ("jobs", "subscribe", "shell", "holds", "logs", "requests")
+ACCESS = "access"
+"""The capability of an engine that limits a request to its access level."""
+CAPABILITIES = ("jobs", "subscribe", "shell", "holds", "logs", "requests", ACCESS)
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +50,8 @@ class RequestFrame(msgspec.Struct, frozen=True, omit_defaults=True):
     words: Annotated[bytes, msgspec.Meta(max_length=64)] = b""
     """A hash of the command as the user wrote it. A repeat with the same hash is the same request, whatever its `args`:
     a client may compute them from the time or from what it reads."""
+    access: Annotated[str, msgspec.Meta(max_length=16)] = ""
+    """The access level of the client's session, see `model.access_level`; empty: all rights of the user."""
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -110,5 +114,15 @@ def check_hello(hello: Hello) -> None:
         msg = (
             f"The running engine (cockpit {hello.version}) speaks protocol {hello.protocol[0]}, this cockpit speaks "
             f"{MAJOR}: `cockpit engine restart` starts the new engine without ending jobs."
+        )
+        raise ProtocolMismatch(msg)
+
+
+def check_access(hello: Hello, level: str) -> None:
+    """Raise `ProtocolMismatch` if a session has an access level and the engine is too old to keep to it."""
+    if level and ACCESS not in hello.capabilities:
+        msg = (
+            f"The running engine (cockpit {hello.version}) does not know access levels, so this session, whose level "
+            f"is {level}, does not use it: `cockpit engine restart` starts the new engine without ending jobs."
         )
         raise ProtocolMismatch(msg)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import msgspec
 
+from cockpit.engine.access import Actor, limited
 from cockpit.errors import CockpitError, RequestRefused, StoreError
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.safe import safe
@@ -47,7 +48,6 @@ from cockpit.runtime.troubles import unavailable
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from cockpit.engine.access import Actor
     from cockpit.runtime.engine import Engine
 
 T = TypeVar("T")
@@ -248,7 +248,7 @@ class Connection:
 
     def _context(self, request: RequestFrame) -> RequestContext:
         """Return who sends the request and its id. Ids belong to a user: another user's equal id is another request."""
-        actor = self._current_actor()
+        actor = limited(self._current_actor(), request.access)
         if not request.request:
             return RequestContext(actor)
         own = request_key(actor, request.request)

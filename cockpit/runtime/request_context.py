@@ -12,6 +12,7 @@ import msgspec
 from cockpit.engine.access import Actor, refuse, refuse_unseen
 from cockpit.engine.arrays import addressed, task
 from cockpit.errors import RequestRefused
+from cockpit.model.access_level import why_not
 from cockpit.model.ids import JobId
 from cockpit.model.operations import Right
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -101,6 +102,8 @@ _OF_JOBS = frozenset({Right.LOOK, Right.ACT})
 
 async def allow(engine: Engine, context: RequestContext, operation: str, args: object) -> None:
     """Check that the user may use the operation, for an array on every task. Raises `RequestRefused`."""
+    if reason := why_not(context.actor.level, TABLE[operation]):
+        raise RequestRefused(Refusal(RefusalKind.DENIED, reason))
     right, job = TABLE[operation].right, getattr(args, "job", None)
     if job is None or right not in _OF_JOBS:
         refusals = [refuse(context.actor, right, operation)]

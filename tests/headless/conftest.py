@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from functools import partial
 from io import BytesIO
@@ -127,6 +127,7 @@ class Desk:
         self.clock = [NOW]
         self.site = SiteDouble()
         self.used: list[str] = []
+        self.served: list[dict[str, str]] = []
         self.reached: MemoryBackend | None = None
         self.reaches: list[str | None] = []
         self.names: dict[str, str] = {}
@@ -151,6 +152,7 @@ class Desk:
             site=self._site,
             use_cluster=self._use,
             play=self._play,
+            serve=self._serve,
             reach=self._reach,
             clusters=lambda: self.names,
             advice=lambda _: self.advice,
@@ -172,6 +174,11 @@ class Desk:
     def _site(self, system: bool) -> SiteDouble:
         assert not system
         return self.site
+
+    def _serve(self, settings: Mapping[str, str | None], forced: bool) -> int:
+        assert not forced
+        self.served.append({name: value for name, value in settings.items() if value is not None})
+        return 0
 
     def _use(self, name: str) -> Path:
         self.used.append(name)

@@ -204,9 +204,10 @@ class RawClient:
         """A whole frame."""
         self.socket.sendall(struct.pack(">I", len(body)) + body)
 
-    def ask(self, op: Any, args: Any = None, request: Any = "", number: Any = 1) -> Answer:
+    def ask(self, op: Any, args: Any = None, request: Any = "", number: Any = 1, access: Any = "") -> Answer:
         """One request, whatever it is made of; its first answer."""
-        self.say(msgspec.msgpack.encode({"id": number, "op": op, "args": args or {}, "request": request}))
+        frame = {"id": number, "op": op, "args": args or {}, "request": request, "access": access}
+        self.say(msgspec.msgpack.encode(frame))
         return self.answer()
 
     def answer(self) -> Answer:

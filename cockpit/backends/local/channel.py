@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _socket  # as asyncio and the shim do: what socket adds takes three ms to load
+import os
 import struct
 from collections import deque
 from typing import TYPE_CHECKING, TypeVar
@@ -10,7 +11,18 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from cockpit.errors import ProtocolMismatch, RequestRefused, Unreachable
-from cockpit.protocol.frames import HEADER, Answer, Hello, RequestFrame, body_length, check_hello, raw, request_frame
+from cockpit.model.access_level import ACCESS_VARIABLE
+from cockpit.protocol.frames import (
+    HEADER,
+    Answer,
+    Hello,
+    RequestFrame,
+    body_length,
+    check_access,
+    check_hello,
+    raw,
+    request_frame,
+)
 
 if TYPE_CHECKING:
     import socket
@@ -58,6 +70,8 @@ class Channel:
         self._socket = connection
         self._where = where
         self._last_id = 0
+        self.access = os.environ.get(ACCESS_VARIABLE, "")
+        """The access level of this process's session, which is sent with each request."""
         self._streams: dict[int, deque[Answer]] = {}
         """By request, the answers of an open stream that came while another request was waiting for its own."""
         self._time_left: Callable[[], float] | None = None
@@ -157,7 +171,7 @@ class Channel:
     def _send(self, op: str, args: msgspec.Struct, request: str, words: bytes = b"") -> int:
         """Send a request; return its number, which its answers carry."""
         self._last_id += 1
-        encoded = request_frame(RequestFrame(self._last_id, op, raw(args), request, words))
+        encoded = request_frame(RequestFrame(self._last_id, op, raw(args), request, words, self.access))
         try:
             self._socket.sendall(encoded)
         except OSError as error:
@@ -203,6 +217,7 @@ class Channel:
                 raise ProtocolMismatch(message) from None
             raise RequestRefused(answer.no) from None
         check_hello(hello)
+        check_access(hello, self.access)
         return hello
 
     def _frame(self) -> bytes:

@@ -26,14 +26,15 @@ class Wire:
     """Asks while `run` runs. `heard` is called whenever something comes in."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Callable[[], None], state_folder: str
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Callable[[], None], channel: Channel
     ) -> None:
-        self.state_folder = state_folder
+        self.state_folder = channel.hello.state_folder
         """The engine's state folder; it shows whether another connection leads to the same engine."""
         self._reader = reader
         self._writer = writer
         self._on_answer = heard
         self._last_id = 0
+        self._access = channel.access
         self._open: dict[int, Question] = {}
         self._lost: Unreachable | None = None
 
@@ -41,7 +42,7 @@ class Wire:
     async def over(cls, channel: Channel, heard: Callable[[], None]) -> Wire:
         """Take over the connection of a channel that has been greeted."""
         reader, writer = await asyncio.open_unix_connection(sock=channel.detach(), limit=READ_AHEAD)
-        return cls(reader, writer, heard, channel.hello.state_folder)
+        return cls(reader, writer, heard, channel)
 
     async def run(self) -> Unreachable:
         """Distribute answers until the connection ends, and return the reason of the end."""
@@ -79,7 +80,7 @@ class Wire:
             raise self._lost
         self._last_id += 1
         number = self._last_id
-        encoded = request_frame(RequestFrame(number, op, raw(args), request, words))
+        encoded = request_frame(RequestFrame(number, op, raw(args), request, words, self._access))
         question = self._open[number] = Question()
         try:
             self._writer.write(encoded)

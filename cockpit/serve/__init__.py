@@ -1,0 +1,1 @@
+"""`cockpit serve`: the cockpit over SSH, one process with the user's credentials for each session."""

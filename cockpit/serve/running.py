@@ -1,0 +1,103 @@
+"""Runs the server until a signal ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from ipaddress import ip_address
+from pathlib import Path
+
+import msgspec
+
+from cockpit.model.access_level import AccessLevel
+from cockpit.present.safe import safe_lines
+from cockpit.runtime.clock import SystemClock
+from cockpit.serve.accounts import own_account
+from cockpit.serve.host_keys import host_key
+from cockpit.serve.keys import key_source
+from cockpit.serve.limits import Bounds
+from cockpit.serve.ssh_server import SshServer
+
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What `cockpit serve` was asked for, from its options and the settings."""
+
+    host: str
+    port: int
+    authorized_keys: Path | None
+    """None: the keys of the users themselves."""
+    host_key: Path
+    access: AccessLevel
+    bounds: Bounds
+
+
+def run_server(options: ServeOptions) -> int:
+    """Serve until a signal; return the exit code. Raises `CockpitError` if the server cannot start."""
+    gc.enable()  # commands switch it off because they end soon; this one runs for months
+    return asyncio.run(_serve(options, _log))
+
+
+async def _serve(options: ServeOptions, log: Callable[[str], None]) -> int:
+    keys = key_source(options.authorized_keys)
+    key = host_key(options.host_key)
+    for problem in await asyncio.to_thread(keys.check):
+        log(problem)
+    # Before the server listens, so that a signal at any moment ends it in order.
+    stopped = asyncio.Event()
+    for number in ENDING:
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    server = SshServer(keys, key, options.access, options.bounds, now=SystemClock().now, report=log)
+    port = await server.listen(options.host, options.port)
+    log(f"SSH at {options.host or '*'}:{port}, host key {key.get_fingerprint()}")
+    for line in _hints(options, port):
+        log(line)
+    _tell_systemd("READY=1")
+    await stopped.wait()
+    _tell_systemd("STOPPING=1")
+    # A second signal does not wait for sessions to end by themselves.
+    closing = asyncio.get_running_loop().create_task(server.close(), name="closing")
+    for number in ENDING:
+        asyncio.get_running_loop().add_signal_handler(number, server.hurry)
+    await closing
+    log("the server has stopped; jobs continue")
+    return 0
+
+
+def _hints(options: ServeOptions, port: int) -> list[str]:
+    hints = [f"Open it: ssh -p {port} {own_account().name}@{options.host or socket.gethostname()}"]
+    if not _is_loopback(options.host):
+        hints.append("Other machines reach it: each key of its users opens the cockpit from anywhere.")
+    if os.geteuid() != 0:
+        hints.append(f"It runs as {own_account().name}, so all sessions are of this user; as root it serves all users.")
+    return hints
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _log(text: str) -> None:
+    """Write a line to the server's log, which is stderr."""
+    print(f"cockpit serve: {safe_lines(text)}", file=sys.stderr, flush=True)  # noqa: T201 - as systemd collects it
+
+
+def _tell_systemd(state: str) -> None:
+    """Report a state to systemd, where it started this process (sd_notify(3))."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as notify:
+        try:
+            notify.sendto(state.encode(), "\0" + address[1:] if address.startswith("@") else address)
+        except OSError as error:
+            _log(f"systemd cannot be told of the start: {error.strerror}")
