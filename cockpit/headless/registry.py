@@ -123,6 +123,7 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "engine restart": ("engine", "RESTART", "Restart the embedded engine; jobs continue"),
     "engine unit": ("engine", "UNIT", "Print the machine-wide engine's systemd unit, or install it"),
     "metrics": ("metrics", "METRICS", "Print the cluster's figures for monitoring systems, or serve them over HTTP"),
+    "mcp": ("mcp", "MCP", "Offer the verbs as tools to a language model (Model Context Protocol, standard streams)"),
     "snapshot": ("cluster", "SNAPSHOT", "Write the cluster's present state into a file that cockpit can open anywhere"),
     "completion": ("completion", "COMPLETION", "Print the completion script for bash, zsh or fish"),
     "schema": ("job_files", "SCHEMA", "Print the JSON Schema of job files or of a list's JSON"),

@@ -144,7 +144,14 @@ class Desk:
             zone=UTC,
             columns=columns,
         )
-        services = Services(
+        code = run(argv, self.services(), streams)
+        shown = err.getvalue().decode()
+        assert code != ExitCode.INTERNAL or self.expects_defect, shown
+        return Done(code, out.getvalue(), shown)
+
+    def services(self) -> Services:
+        """The services of its commands."""
+        return Services(
             connect=self._connect,
             engine=lambda: self.engine,
             findings=lambda: self.findings,
@@ -158,10 +165,6 @@ class Desk:
             advice=lambda _: self.advice,
             saved=lambda _: lambda table: self.saved.get(table, {}),
         )
-        code = run(argv, services, streams)
-        shown = err.getvalue().decode()
-        assert code != ExitCode.INTERNAL or self.expects_defect, shown
-        return Done(code, out.getvalue(), shown)
 
     def _connect(self, cluster: str | None) -> MemoryBackend:
         self.connected.append(cluster)

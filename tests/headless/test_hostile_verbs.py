@@ -98,7 +98,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "completion": ("fish", "cockpit cancel "),
 }
 """Of every verb: what makes it show, or be refused, as much as it can."""
-ELSEWHERE = {"demo", "play", "replay", "serve", "wait"}
+ELSEWHERE = {"demo", "mcp", "play", "replay", "serve", "wait"}
 """They show nothing of a cluster, or are another face."""
 
 

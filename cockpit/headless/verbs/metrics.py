@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterator
@@ -132,6 +133,7 @@ class Source:
 
 def _serve(call: Call, host: str, port: int) -> int:
     """Answer scrapes until interrupted."""
+    gc.enable()  # commands switch it off because they end soon
     source = Source(call)
     # Asked once before anybody does, so that a cluster that cannot be opened is an error of the command.
     drive(_figures(call))
