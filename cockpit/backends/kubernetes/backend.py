@@ -1,35 +1,26 @@
-"""The backend of a Kubernetes cluster.
+"""The backend of a Kubernetes cluster: answers and changes, by the parts of `ConnectedCluster`.
 
-Parts: `Session` is the connection, `Inventory` the copy of the cluster's objects, `JobList` makes rows of them,
-`ClusterWatch` reports their changes, `Acts` changes them, `Replicas` reads logs and opens shells, `JobRecords` has
-their records and events. `Explainer` says why jobs wait and when they may start.
+`ClusterWatch` reports changes of the job list, `Replicas` reads logs and opens shells, and `FleetView` does so at the
+member clusters of a fleet.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from cockpit import __version__
 from cockpit.backends.base import Asking, Connection, JobsDelta, LiveBackend, ShellSession, refuse_absent
-from cockpit.backends.kubernetes.access_reviews import AccessReviews
-from cockpit.backends.kubernetes.acting import ActParts, Acts
-from cockpit.backends.kubernetes.capabilities import CAPABILITIES, NO_WEIGHTS, of_fleet_host, without_rights
-from cockpit.backends.kubernetes.dialects import Dialects
-from cockpit.backends.kubernetes.editing import JobEditor
+from cockpit.backends.kubernetes.capabilities import NO_WEIGHTS
+from cockpit.backends.kubernetes.connected_cluster import DEFAULT_OPTIONS, ConnectedCluster, ContextOptions
 from cockpit.backends.kubernetes.events import binding_event, chosen
-from cockpit.backends.kubernetes.explaining import Explainer
-from cockpit.backends.kubernetes.fleet.acts import FleetActs
 from cockpit.backends.kubernetes.fleet.members import Members, proxy_of
 from cockpit.backends.kubernetes.fleet.table import ListedJob
 from cockpit.backends.kubernetes.fleet.view import FleetView, MemberPart
-from cockpit.backends.kubernetes.holds import Holds
-from cockpit.backends.kubernetes.inventory import Inventory
-from cockpit.backends.kubernetes.job_list import JobList
 from cockpit.backends.kubernetes.mapping.accounting import ended_jobs, spending
 from cockpit.backends.kubernetes.mapping.fleet_nodes import member_node, member_row
 from cockpit.backends.kubernetes.mapping.fleet_placement import placement_of
@@ -37,18 +28,9 @@ from cockpit.backends.kubernetes.mapping.kueue_queues import queue_rows
 from cockpit.backends.kubernetes.mapping.own_object import without_environment
 from cockpit.backends.kubernetes.mapping.planning import state
 from cockpit.backends.kubernetes.mapping.priorities import breakdown_of, priorities
-from cockpit.backends.kubernetes.priority_classes import PriorityClasses
-from cockpit.backends.kubernetes.quota_acts import QuotaActs
-from cockpit.backends.kubernetes.records import JobRecords
 from cockpit.backends.kubernetes.replicas import Replicas
-from cockpit.backends.kubernetes.requeueing import Requeuer
-from cockpit.backends.kubernetes.resources import DEVICES, PODS
-from cockpit.backends.kubernetes.rights import Rights
-from cockpit.backends.kubernetes.session import Changes, Session
-from cockpit.backends.kubernetes.training_acts import TrainingActs
 from cockpit.backends.kubernetes.watching import ClusterWatch, is_listed
 from cockpit.backends.kubernetes.why import SCHEDULER
-from cockpit.backends.kubernetes.writing import ObjectWriter
 from cockpit.backends.overviews import overview_of
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.formats.snapshotfile import SchedulerReport, Snapshot
@@ -66,7 +48,6 @@ from cockpit.protocol.operations import SHELL
 from cockpit.runtime.offline_engine import refuse
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from random import Random
 
     from cockpit.backends.kubernetes.wire.api import Api
@@ -86,23 +67,6 @@ _MIRRORED = frozenset({"rules", "nodes", "reservations", "queues"})
 """Operations that the embedded engine answers from its copy of the cluster."""
 
 
-class ContextOptions(NamedTuple):
-    """What is known of a context beside its kubeconfig."""
-
-    history: Path | None = None
-    """The file of what was seen of jobs; None: it is forgotten when cockpit ends."""
-    namespaces: tuple[str, ...] = ()
-    """The namespaces that are read; empty: all that the user may list."""
-    manifests: Path | None = None
-    """The folder for manifests of jobs that are being created once more; None: that for temporary files."""
-    reach_member: Callable[[str, str], Callable[[], Api] | None] = lambda _name, _address: None
-    """Returns what connects to a member of a fleet by the user's own context for its name or address; None: there is
-    none, and the host's proxy is used."""
-
-
-DEFAULT_OPTIONS = ContextOptions()
-
-
 class KubernetesBackend(Asking, LiveBackend):
     """Reads one context's cluster. Sends no request before the first operation."""
 
@@ -117,47 +81,29 @@ class KubernetesBackend(Asking, LiveBackend):
         options: ContextOptions = DEFAULT_OPTIONS,
     ) -> None:
         """`connect`: makes a connection; each event loop has its own. `namespace`: that of the kubeconfig's context."""
-        namespaces = options.namespaces
-        # A job is submitted to the context's namespace, but to none that is not shown.
-        namespace = namespace if not namespaces or namespace in namespaces else namespaces[0]
-        self._name, self._clock, self.user = name, clock, user
-        api, changes = connect(), Changes()
-        self._inventory = Inventory(api, namespace, random, changes.notify, namespaces)
-        self._session = Session(api, self._inventory, changes, clock, user)
-        self._changes, self._context = changes, api.context
-        self._holds = Holds(api, self._inventory.mark, lambda: self.user)
-        self._rights = Rights(api)
-        self._list = JobList(self._inventory, self._holds.shown, clock, self._rights.access)
-        self._records = JobRecords(api, self._inventory, self._list, self._holds, clock, options.history)
-        self._watch = ClusterWatch(self._session, changes, self._list, self._records.note)
-        self._explainer = Explainer(api, self._inventory, self._list, clock, name, user, namespace)
-        self._platform = self._explainer.platform
-        self._classes = PriorityClasses(api)
-        writer, dialects = ObjectWriter(api, self._inventory, changes), Dialects(api)
-        self._writer = writer
-        self._training = TrainingActs(writer, self._inventory)
-        editor = JobEditor(writer, dialects, self._classes, self._training, lambda: self._inventory.cards)
-        fleet = FleetActs(writer, self._inventory.fleet, self._inventory.job)
-        parts = ActParts(editor, QuotaActs(api, writer), fleet)
-        self._acts = Acts(writer, dialects, parts, self._list.numbers, self._list.found, namespace)
-        self._requeuer = Requeuer(api, writer, self._inventory, self._acts.queue, options.manifests)
-        self._replicas = Replicas(api, connect, self._holds, self._list.known)
-        self._reviews = AccessReviews(self._rights, self._inventory, self._list)
-        api.refused = self._reviews.doubt
+        self._name, self._clock = name, clock
+        self._cluster = cluster = ConnectedCluster(name, connect, namespace, clock, random, user, options)
+        self._inventory, self._session, self._list = cluster.inventory, cluster.session, cluster.list
+        self._records, self._rights, self._explainer = cluster.records, cluster.rights, cluster.explainer
+        self._watch = ClusterWatch(cluster.session, cluster.changes, cluster.list, cluster.records.note)
+        self._replicas = Replicas(cluster.api, connect, cluster.holds, cluster.list.known)
+        self._acts, self._platform = cluster.acts, cluster.explainer.platform
+        self._ready, self._listed, self._row = cluster.ready, cluster.listed, cluster.row
 
         def open_member(member: str, address: str) -> KubernetesBackend:
             reached = options.reach_member(member, address) or (lambda: connect().through(proxy_of(member)))
-            return KubernetesBackend(
-                member, reached, namespace, clock, random, user, ContextOptions(namespaces=namespaces)
-            )
+            own = ContextOptions(namespaces=options.namespaces)
+            return KubernetesBackend(member, reached, cluster.namespace, clock, random, user, own)
 
-        self._fleet = FleetView(Members(self._inventory.fleet, open_member))
+        self._fleet = FleetView(Members(cluster.inventory.fleet, open_member))
+
+    @property
+    def user(self) -> str:  # type: ignore[override] # the server tells it later
+        return self._cluster.user
 
     @property
     def capabilities(self) -> Capabilities:
-        served = self._inventory.queue_kinds if self._session.started else None
-        known = without_rights(CAPABILITIES, self._inventory.absent, served)
-        return of_fleet_host(known) if self._inventory.fleet.is_host else known
+        return self._cluster.capabilities
 
     async def perform(self, operation: Operation, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the operation
         # What the user may not read is known only after the first look.
@@ -169,14 +115,14 @@ class KubernetesBackend(Asking, LiveBackend):
         return view.EngineStatus(
             running=True,
             pid=None,
-            socket=self._context,
+            socket=self._cluster.api.context,
             state_folder="",
             version=f"Kubernetes {self._session.server_version}, cockpit {__version__}",
             protocol="",
             system=True,
             started_at=None,
             jobs=len(self._list.refresh()),
-            trouble=self._trouble,
+            trouble=self._cluster.trouble,
             user=self.user,
         )
 
@@ -184,7 +130,7 @@ class KubernetesBackend(Asking, LiveBackend):
         await self._ready()
         nodes = [*map(member_node, self._inventory.fleet.members.values()), *self._inventory.shown_nodes()]
         shown = overview_of(self._name, self._list.refresh().values(), nodes)
-        return replace(shown, trouble=self._trouble, hidden=True, admin=False)
+        return replace(shown, trouble=self._cluster.trouble, hidden=True, admin=False)
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
         await self._listed()
@@ -229,7 +175,7 @@ class KubernetesBackend(Asking, LiveBackend):
         await self._listed()
         if weights is not None:
             refuse(NO_WEIGHTS)
-        return priorities(self._list.refresh().values(), self._list.jobs, await self._classes.values())
+        return priorities(self._list.refresh().values(), self._list.jobs, await self._cluster.classes.values())
 
     async def accounting(
         self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
@@ -252,7 +198,7 @@ class KubernetesBackend(Asking, LiveBackend):
     async def holds(self) -> list[view.HoldRow]:
         await self._ready()
         self._list.refresh()
-        return list(self._holds.rows(self._list.jobs, self._inventory.cards))
+        return list(self._cluster.holds.rows(self._list.jobs, self._inventory.cards))
 
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
         row = await self._row(job, task)
@@ -296,7 +242,7 @@ class KubernetesBackend(Asking, LiveBackend):
         if cluster != self._name and (part := await self._part(job, 0, cluster)) is not None:
             return await part.backend.own_object(part.job)
         resource, found = self._list.found(job)
-        whole = await self._writer.read(resource, found.meta.namespace, found.meta.name)
+        whole = await self._cluster.writer.read(resource, found.meta.namespace, found.meta.name)
         text = msgspec.json.format(msgspec.json.encode(without_environment(whole)), indent=2).decode()
         own = f"{found.kind} {found.meta.namespace}/{found.meta.name}"
         return MemberObject(cluster=cluster or self._name, own=own, form="json", text=text)
@@ -318,10 +264,10 @@ class KubernetesBackend(Asking, LiveBackend):
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         try:
             async with asyncio.timeout(timeout_seconds):
-                seen = self._changes.count
+                seen = self._cluster.changes.count
                 while (await self._row(job)).state not in ENDED:
-                    await self._changes.after(seen)
-                    seen = self._changes.count
+                    await self._cluster.changes.after(seen)
+                    seen = self._cluster.changes.count
         except TimeoutError:
             return None
         return self._records.placed_record(job, self._explainer.lists())
@@ -375,12 +321,9 @@ class KubernetesBackend(Asking, LiveBackend):
         return self._watch.overviews(self.overview)
 
     async def close(self) -> None:
-        await self._reviews.close()
-        self._records.close()
-        await self._holds.close()
         await self._replicas.close()
         await self._fleet.close()
-        await self._session.close()
+        await self._cluster.close()
 
     async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         if op not in _MIRRORED:
@@ -404,22 +347,9 @@ class KubernetesBackend(Asking, LiveBackend):
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         await self._ready()
         self._list.refresh()
-        if op == "delete" and isinstance(args, messages.JobArgs) and args.job in self._list.gone:
-            self._list.forget(JobId(args.job))
-            self._changes.notify()
-            return msgspec.convert(None, answer)
-        if isinstance(args, messages.ExtendArgs):
-            until = await self._holds.extend(self._list.found(JobId(args.job))[1], args.seconds)
-            return msgspec.convert(messages.HeldUntil(until), answer, from_attributes=True)
         if isinstance(args, messages.SubmitArgs) and (wrong := self._platform.refusals(args.specs)):
             raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, "\n".join(wrong)))
-        if op == "requeue" and isinstance(args, messages.JobArgs):
-            await self._requeuer.requeue(JobId(args.job), *self._list.found(JobId(args.job)))
-            return msgspec.convert(None, answer)
-        if op == "end_hold" and isinstance(args, messages.JobArgs):
-            await self._holds.end(self._list.found(JobId(args.job))[1])
-            return msgspec.convert(None, answer)
-        return msgspec.convert(await self._acts.act(args, op), answer, from_attributes=True)
+        return msgspec.convert(await self._cluster.act(args, op), answer, from_attributes=True)
 
     def _member_rows(self) -> list[view.NodeRow]:
         """Return the members of the fleet whose host this is, as nodes."""
@@ -433,12 +363,6 @@ class KubernetesBackend(Asking, LiveBackend):
         admin = self.capabilities.has("apply_quota") and await self._acts.quota.may_change()
         rows = (*self._explainer.quota.rows(), *of_kueue, *self._explainer.batch.rows())
         return view.QueuesShown(rows, tree.name if tree is not None else "", admin)
-
-    async def _row(self, job: JobId, task: int | None = None) -> JobRow:
-        """Return the row of a job. Refused for an unknown one."""
-        await self._ready()
-        self._list.refresh()
-        return self._list.known_row(job, task)
 
     async def _part(self, job: JobId, rank: int, cluster: str = "") -> MemberPart | None:
         """Return where a replica runs on a fleet; None: the cluster is no host of one, or the job has pods here."""
@@ -464,37 +388,4 @@ class KubernetesBackend(Asking, LiveBackend):
         job = self._list.jobs.get(row.id)
         if row.state is not JobState.QUEUED or job is None:
             return ()
-        return (breakdown_of(row, job, await self._classes.values()),)
-
-    async def _ready(self) -> None:
-        """Wait until everything has been listed once. Raises `Unreachable` while the server has never answered."""
-        await self._session.ready()
-        # A screen asks several questions at once, none of which may have to wait: a key is handled between them.
-        await asyncio.sleep(0)
-        self.user = self._acts.user = self._training.user = self._session.user
-        self._acts.served = self._inventory.served
-        self._acts.queue.takes_jobs_of = self._inventory.takes_jobs_of
-        self._acts.queue.kueue_queues = self._inventory.kueue.queue_names()
-        await self._list.settle()
-        await self._reviews.learn()
-        await self._platform.learn()
-        await self._holds.begin(lambda: list(self._list.jobs.values()))
-
-    async def _listed(self) -> None:
-        """Wait as `_ready` does. Refused where the user may list no pods, since an empty answer would mean none."""
-        await self._ready()
-        if (why := self._inventory.absent.get(PODS)) and not self._list.rows:
-            message = (
-                f"Pods cannot be listed: {why}. If you may list those of other namespaces, name them: "
-                f'-c \'kube:{self._context}?namespaces=A,B\', or namespaces = ["A", "B"] of the cluster in config.toml.'
-            )
-            raise RequestRefused(Refusal(RefusalKind.DENIED, message))
-
-    @property
-    def _trouble(self) -> tuple[str, ...]:
-        absent = self._inventory.absent.items()
-        # Few users may read the devices of resource claims, and few clusters have any.
-        shown = (f"{each.shown} cannot be read: {why}" for each, why in absent if each not in DEVICES)
-        said = dict.fromkeys((*shown, *self._inventory.unseen))
-        members = self._inventory.fleet.silent_members
-        return (*said, *members, *filter(None, [self._platform.missing]), *self._inventory.devices.trouble)
+        return (breakdown_of(row, job, await self._cluster.classes.values()),)

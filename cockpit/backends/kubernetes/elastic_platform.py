@@ -59,7 +59,7 @@ class ElasticPlatform:
     @property
     def missing(self) -> str:
         """What is wrong with the job supervisor, as a sentence; empty: nothing, or the user may not see it."""
-        return missing_supervisor(self._inventory.pods(), self._release) if self._sees_supervisor else ""
+        return missing_supervisor(self._inventory.jobs.pods(), self._release) if self._sees_supervisor else ""
 
     def refusals(self, specs: Sequence[JobSpec]) -> list[str]:
         """Return a line for each job that needs the supervisor where it does not run, led by the path of the field."""
@@ -80,7 +80,7 @@ class ElasticPlatform:
             missing = self.missing and f"nothing resumes it: {self.missing.partition(',')[0]}"
         else:
             sees_all = self._inventory.namespaces == ("",)
-            missing = missing_operator(self._inventory.pods()) if sees_all else ""
+            missing = missing_operator(self._inventory.jobs.pods()) if sees_all else ""
         return replace(reason, message="; ".join(filter(None, (reason.message, missing))))
 
     @property

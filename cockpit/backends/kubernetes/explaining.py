@@ -69,7 +69,7 @@ class Explainer:
             # A copy, since the state may be made of it in a thread.
             dict(self._inventory.nodes),
             dict(sorted(self._jobs.jobs.items())),
-            tuple(self._inventory.other_pods()),
+            tuple(self._inventory.jobs.other_pods()),
             quota=self._inventory.kube_queue.tree,
             known_cards=self._inventory.cards,
             version=(self._jobs.version, *self._inventory.versions),

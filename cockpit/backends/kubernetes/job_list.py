@@ -57,7 +57,7 @@ class JobList:
         """`shown`: returns the row with what is known of the job beside its objects, such as that it is held. `access`:
         what the user may do with the objects of a kind in a namespace; None: of a kind that is not read."""
         self._inventory, self._shown, self._clock, self._access = inventory, shown, clock, access
-        self.numbers = JobNumbers(lambda uid: inventory.resource(uid) is not None)
+        self.numbers = JobNumbers(lambda uid: inventory.jobs.resource(uid) is not None)
         self.version = 0
         """Grows whenever a row changes."""
         self.jobs: dict[JobId, KubeJob] = {}
@@ -97,7 +97,7 @@ class JobList:
     def found(self, number: JobId) -> tuple[Resource, KubeJob]:
         """Return a job and the kind of its object. Refused as `known` does, and where the kind may not be read."""
         job = self.known(number)
-        resource = self._inventory.resource(job.meta.uid)
+        resource = self._inventory.jobs.resource(job.meta.uid)
         if resource is None:
             message = f"You have no right to read an object of the kind {job.kind}, so that it cannot be changed here."
             raise RequestRefused(Refusal(RefusalKind.DENIED, message))
@@ -105,22 +105,22 @@ class JobList:
 
     async def settle(self) -> None:
         """Take over all changes, a few at a time: thousands of jobs at once would keep a screen from being drawn."""
-        while self._inventory.has_changes:
+        while self._inventory.jobs.has_changes:
             self._take(AT_ONCE)
             await asyncio.sleep(0)
 
     def look_again(self) -> None:
         """Have the rows of all jobs made anew: something has changed that is in none of their objects."""
         for each in self.jobs.values():
-            self._inventory.mark(each.meta.uid)
+            self._inventory.jobs.mark(each.meta.uid)
 
     def _take(self, most: int | None) -> None:
         if self._units != self._inventory.cards.units:
             self._units = self._inventory.cards.units
             for known in self.jobs.values():
                 if any(depends_on_cards(each) for _, each in known.sizes):
-                    self._inventory.mark(known.meta.uid)
-        for uid, job in self._inventory.take_changes(most):
+                    self._inventory.jobs.mark(known.meta.uid)
+        for uid, job in self._inventory.jobs.take_changes(most):
             if job is None:
                 self._remove(uid)
             else:
@@ -128,7 +128,7 @@ class JobList:
 
     def _put(self, job: KubeJob) -> None:
         number = self.numbers.number(job.meta)
-        may = self._access(job.meta.namespace, self._inventory.resource(job.meta.uid))
+        may = self._access(job.meta.namespace, self._inventory.jobs.resource(job.meta.uid))
         row = self._shown(job, row_of(job, number, self._model_of, may, self._inventory.cards))
         self._inventory.devices.note(job)
         if number not in self.jobs:
@@ -168,7 +168,7 @@ class JobList:
         is_hidden = any(each.kind == job.kind for each in self._inventory.absent) or not self._inventory.is_read(
             job.meta
         )
-        return self._inventory.resource(job.meta.uid) is None and not is_hidden
+        return self._inventory.jobs.resource(job.meta.uid) is None and not is_hidden
 
     def _gone(self, row: JobRow, job: KubeJob) -> GoneJob:
         record = past_job(job, row.id, self._inventory.cards)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
-from cockpit.backends.kubernetes.backend import ContextOptions, KubernetesBackend
+from cockpit.backends.kubernetes.backend import KubernetesBackend
+from cockpit.backends.kubernetes.connected_cluster import ContextOptions
 from cockpit.backends.kubernetes.fleet.members import own_context
 from cockpit.backends.kubernetes.wire.api import Api
 from cockpit.backends.kubernetes.wire.connection import Connection

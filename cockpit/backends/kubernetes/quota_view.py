@@ -163,10 +163,10 @@ class QuotaView:
 
     def _counted(self) -> QuotaUse | None:
         inventory, kube_queue = self._inventory, self._inventory.kube_queue
-        version = (self._jobs.version, inventory.pods_version, kube_queue.version)
+        version = (self._jobs.version, inventory.jobs.pods_version, kube_queue.version)
         if version != self._version:
             tree, jobs = kube_queue.tree, self._jobs.jobs
-            others = inventory.other_pods()
+            others = inventory.jobs.other_pods()
             self._use = QuotaUse(tree, kube_queue.leaves, jobs, others) if tree is not None else None
             self._version = version
         return self._use

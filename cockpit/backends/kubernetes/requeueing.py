@@ -74,7 +74,7 @@ class Requeuer:
 
     async def _until_without_pods(self, number: JobId, job: KubeJob, then: str) -> None:
         def has_none() -> bool:
-            now = self._inventory.job(job.meta.uid)
+            now = self._inventory.jobs.job(job.meta.uid)
             return now is None or all(pod.has_ended for pod in now.pods)
 
         if not await self._writer.until(has_none, GONE_SECONDS):

@@ -87,7 +87,7 @@ class TrainingActs:
         await self._patch(job, {"metadata": {"annotations": {JOB_SUSPENDED: "true", SUSPENDED_BY: self.user}}})
 
         def is_suspended() -> bool:
-            now = self._inventory.job(job.meta.uid)
+            now = self._inventory.jobs.job(job.meta.uid)
             return now is None or now.is_suspended
 
         if not await self._writer.until(is_suspended, REACTION_SECONDS):
@@ -107,7 +107,7 @@ class TrainingActs:
         await self._writer.until(lambda: not self._is_suspended(job))
 
     def _is_suspended(self, job: KubeJob) -> bool:
-        now = self._inventory.job(job.meta.uid)
+        now = self._inventory.jobs.job(job.meta.uid)
         return now is not None and now.is_suspended
 
     async def _reset_status(self, job: KubeJob, status: Mapping[str, Any], *query: tuple[str, str]) -> None:
@@ -126,7 +126,7 @@ class TrainingActs:
                 raise
             message = f"This cluster does not serve {kind.shown}, by which the workers of a running job change."
             raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, message)) from error
-        await self._writer.until(lambda: self._inventory.scalers.knows(written.uid))
+        await self._writer.until(lambda: self._inventory.jobs.scalers.knows(written.uid))
 
     async def _patch(self, job: KubeJob, patch: dict[str, Any]) -> None:
         written = await self._writer.patch(TRAINING_JOBS, job.meta.namespace, job.meta.name, patch)

@@ -199,7 +199,7 @@ def test_the_groups_own_sentence_is_shown_where_no_pod_has_one() -> None:
 
 def changed(inventory: Inventory) -> dict[str, GangIncomplete | None]:
     """Return why each job that has changed waits for its gang, by the job's name."""
-    jobs = (job for _, job in inventory.take_changes() if job is not None)
+    jobs = (job for _, job in inventory.jobs.take_changes() if job is not None)
     return {job.meta.name: gang_reason(job) for job in jobs}
 
 
@@ -210,17 +210,17 @@ def of_gang(name: str, **changes: Any) -> Pod:
 
 @pytest.mark.req("KU-05")
 def test_bare_pods_of_one_gang_are_jobs_that_wait_for_each_other(inventory: Inventory) -> None:
-    inventory._pod_changed(None, of_gang("a"))
+    inventory.jobs.pod_changed(None, of_gang("a"))
     first = changed(inventory)["a"]
     assert first is not None
     assert (first.gang, first.least, first.ready) == ("g", 3, 0)
     assert first.missing[-1] == MissingMembers(2, MemberState.NOT_CREATED)
     # A member that arrives, is placed or goes changes what the others wait for.
-    inventory._pod_changed(None, other := of_gang("b"))
+    inventory.jobs.pod_changed(None, other := of_gang("b"))
     assert {name: why.missing[-1].count for name, why in changed(inventory).items() if why} == {"a": 1, "b": 1}
-    inventory._pod_changed(other, placed := of_gang("b", spec={"nodeName": "n1"}))
+    inventory.jobs.pod_changed(other, placed := of_gang("b", spec={"nodeName": "n1"}))
     assert {name: why.ready for name, why in changed(inventory).items() if why} == {"a": 1, "b": 1}
-    inventory._pod_changed(placed, None)
+    inventory.jobs.pod_changed(placed, None)
     alone = changed(inventory)
     assert alone["a"] == first
     assert "b" not in alone
@@ -228,7 +228,7 @@ def test_bare_pods_of_one_gang_are_jobs_that_wait_for_each_other(inventory: Inve
 
 @pytest.mark.req("KU-05")
 def test_a_pod_group_is_its_owners_before_there_is_a_pod(inventory: Inventory) -> None:
-    inventory._workload_changed(PYTORCH_JOBS, None, a_pytorch_job(2))
+    inventory.jobs.workload_changed(PYTORCH_JOBS, None, a_pytorch_job(2))
     owner = {"ownerReferences": [{"uid": "uid-train", "kind": "PyTorchJob", "name": "train", "controller": True}]}
     assert changed(inventory) == {"train": None}
     inventory.schedulers.group_changed(None, group := a_group(3, metadata=owner))
@@ -242,9 +242,9 @@ def test_a_pod_group_is_its_owners_before_there_is_a_pod(inventory: Inventory) -
 def test_only_the_job_of_a_gang_is_looked_at_when_one_of_its_pods_changes(inventory: Inventory) -> None:
     owner = [{"uid": "uid-train", "kind": "PyTorchJob", "name": "train", "controller": True}]
     pods = [of_gang(name, metadata={"ownerReferences": owner}) for name in ("a", "b")]
-    inventory._workload_changed(PYTORCH_JOBS, None, a_pytorch_job(2))
+    inventory.jobs.workload_changed(PYTORCH_JOBS, None, a_pytorch_job(2))
     for pod in pods:
-        inventory._pod_changed(None, pod)
+        inventory.jobs.pod_changed(None, pod)
     (found,) = changed(inventory).values()
     assert found is not None
     assert [(each.count, each.names) for each in found.missing] == [(2, ("a", "b")), (1, ())]

@@ -30,7 +30,7 @@ def a_workload(name: str, owner: str = "") -> Workload:
 
 def changes(inventory: Inventory) -> dict[str, list[str] | None]:
     """Return the names of the pods of each job that has changed; None: it is gone."""
-    found = inventory.take_changes()
+    found = inventory.jobs.take_changes()
     return {uid: None if job is None else sorted(pod.metadata.name for pod in job.pods) for uid, job in found}
 
 
@@ -40,10 +40,10 @@ def test_pods_belong_to_the_topmost_workload_in_whatever_order_the_objects_arriv
     inventory: Inventory, order: tuple[int, ...]
 ) -> None:
     steps = (
-        lambda: inventory._workload_changed(TRAIN_JOBS, None, a_workload("t")),
-        lambda: inventory._workload_changed(JOB_SETS, None, a_workload("s", "uid-t")),
-        lambda: inventory._workload_changed(JOBS, None, a_workload("j", "uid-s")),
-        lambda: inventory._pod_changed(None, a_running_pod("p", **owned_by("uid-j"))),
+        lambda: inventory.jobs.workload_changed(TRAIN_JOBS, None, a_workload("t")),
+        lambda: inventory.jobs.workload_changed(JOB_SETS, None, a_workload("s", "uid-t")),
+        lambda: inventory.jobs.workload_changed(JOBS, None, a_workload("j", "uid-s")),
+        lambda: inventory.jobs.pod_changed(None, a_running_pod("p", **owned_by("uid-j"))),
     )
     shown: dict[str, list[str] | None] = {}
     for each in order:
@@ -54,23 +54,23 @@ def test_pods_belong_to_the_topmost_workload_in_whatever_order_the_objects_arriv
 
 @pytest.mark.req("KU-03")
 def test_a_pod_of_no_job_is_one_if_it_has_cards(inventory: Inventory) -> None:
-    inventory._pod_changed(None, a_running_pod("gpu"))
+    inventory.jobs.pod_changed(None, a_running_pod("gpu"))
     plain = {"spec": {"containers": [{"name": "web", "resources": {"requests": {"cpu": "2"}}}]}}
-    inventory._pod_changed(None, a_running_pod("web", **plain))
+    inventory.jobs.pod_changed(None, a_running_pod("web", **plain))
     assert {uid: pods for uid, pods in changes(inventory).items() if pods} == {"uid-gpu": ["gpu"]}
-    assert [pod.metadata.name for pod in inventory.other_pods()] == ["web"]
+    assert [pod.metadata.name for pod in inventory.jobs.other_pods()] == ["web"]
 
 
 @pytest.mark.req("KU-03")
 def test_a_job_that_is_deleted_is_gone_and_so_are_its_pods(inventory: Inventory) -> None:
     job, pod = a_pytorch_job(), a_pod("p", **owned_by("uid-train"))
-    inventory._workload_changed(PYTORCH_JOBS, None, job)
-    inventory._pod_changed(None, pod)
+    inventory.jobs.workload_changed(PYTORCH_JOBS, None, job)
+    inventory.jobs.pod_changed(None, pod)
     assert changes(inventory)["uid-train"] == ["p"]
-    inventory._pod_changed(pod, None)
-    inventory._workload_changed(PYTORCH_JOBS, job, None)
+    inventory.jobs.pod_changed(pod, None)
+    inventory.jobs.workload_changed(PYTORCH_JOBS, job, None)
     assert changes(inventory)["uid-train"] is None
-    assert inventory.resource("uid-train") is None
+    assert inventory.jobs.resource("uid-train") is None
 
 
 @pytest.mark.req("KU-06")

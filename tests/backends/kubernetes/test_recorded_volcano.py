@@ -35,8 +35,8 @@ IN_GROUP = "pod group is ready, 1 Pending, 1 minAvailable, 2 Running; Pending: 1
 def recorded(inventory: Inventory) -> Inventory:
     """The recorded objects in an order in which a server may list them."""
     lists: tuple[tuple[str, type, Any], ...] = (
-        ("jobs", Workload, lambda old, new: inventory._workload_changed(VOLCANO_JOBS, old, new)),
-        ("pods", Pod, inventory._pod_changed),
+        ("jobs", Workload, lambda old, new: inventory.jobs.workload_changed(VOLCANO_JOBS, old, new)),
+        ("pods", Pod, inventory.jobs.pod_changed),
         ("queues", VolcanoQueue, inventory.schedulers.queue_changed),
         ("podgroups", PodGroup, inventory.schedulers.group_changed),
         ("nodes", KubeNode, inventory._node_changed),
@@ -52,7 +52,7 @@ def gang(pods: int) -> str:
 
 
 def rows(inventory: Inventory) -> Iterator[JobRow]:
-    for _, job in inventory.take_changes():
+    for _, job in inventory.jobs.take_changes():
         if job is not None:
             yield row_of(job, JobId(1), lambda _: "", Access.RW)
 

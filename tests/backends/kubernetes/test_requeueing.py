@@ -26,7 +26,7 @@ LONGEST = 20.0
 
 @pytest.fixture
 def backend(backend: KubernetesBackend, server: FakeApi, tmp_path: Path) -> KubernetesBackend:
-    backend._requeuer._folder = tmp_path / "requeued"
+    backend._cluster._requeuer._folder = tmp_path / "requeued"
     server.kinds["/apis/kueue.x-k8s.io/v1beta1"] = ("workloads",)
     return backend
 
