@@ -103,7 +103,9 @@ def cancel(job: Job, now: Millis, grace_seconds: int | None) -> Decision:
         return _conflict(f"Job {job.shown_id} has already ended ({job.state}).")
     # No process of the job exists yet, neither while its nodes are checked nor while a fleet's clusters still look for
     # free resources; there is nothing to wait for.
-    if job.state in {QUEUED, JobState.PRECHECKING} or given_up_at(job) is not None:
+    # A member over a link to which a part was released may run it.
+    is_released = job.attempt is not None and any(each.is_released for each in job.attempt.remote)
+    if job.state in {QUEUED, JobState.PRECHECKING} or (given_up_at(job) is not None and not is_released):
         return [events.JobEnded(job.id, JobState.STOPPED, EndCause.STOP)]
     grace = job.spec.end_grace_seconds if grace_seconds is None else grace_seconds
     kill_at = Millis(now + grace * 1000)

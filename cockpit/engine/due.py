@@ -103,13 +103,14 @@ def too_late(job: Job, now: Millis) -> bool:
 
 
 def recalled(job: Job) -> events.RemotePartChanged | None:
-    """Return the event that asks a member over a link for a part back that it may have started; None: there is none.
+    """Return the event that asks the next member over a link for a part back that it may have started; None: all were
+    asked. Of a gang the parts that run are asked for, too: it runs as a whole or not at all.
 
-    The placement is given up only once the member has answered (`fleet.courier`).
+    The placement is given up only once these members have answered (`fleet.courier`).
     """
     attempt = job.attempt
     assert attempt is not None
-    part = next((each for each in attempt.remote if each.is_released and each.member in attempt.awaits), None)
+    part = next((each for each in attempt.remote if each.is_released and not each.is_recalled), None)
     return None if part is None else events.RemotePartChanged(job.id, attempt.number, replace(part, is_recalled=True))
 
 

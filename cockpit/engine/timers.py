@@ -88,11 +88,13 @@ def recalled_until(job: Job) -> Millis | None:
 def given_up_at(job: Job) -> Millis | None:
     """Return when a placement is given up that some clusters of a fleet have not made; None: all have, or no fleet.
 
-    None, too, while a member over a link has been told to give its part back and has not answered: the part may run
-    there, so the job must not start anywhere else.
+    None, too, while members over links have been told to give their parts back and have not all answered: a part may
+    run there, so the job must not start anywhere else.
     """
     attempt = job.attempt
-    if attempt is None or not attempt.awaits or any(each.is_recalled for each in attempt.remote):
+    if attempt is None or not attempt.awaits:
+        return None
+    if attempt.is_recalled and all(each.is_recalled for each in attempt.remote if each.is_released):
         return None
     return Millis(attempt.placed_at + 1000 * job.spec.failover.toleration_seconds)
 

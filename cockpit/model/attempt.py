@@ -161,7 +161,9 @@ class RemotePart(msgspec.Struct, frozen=True, kw_only=True):
     is_released: bool = False
     """Whether the member may have been told to start it: from then on it may run."""
     is_recalled: bool = False
-    """Whether the member was told to end it, since it did not start it in time."""
+    """Whether the member was told to end it, since not all members started their parts in time."""
+    has_ended: bool = False
+    """Whether the member has said, after that, that it does not run it and never will."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -220,6 +222,11 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def remote_part(self, member: str) -> RemotePart | None:
         """Return what a member over a link has of the attempt; None: it has not answered an order yet."""
         return next((each for each in self.remote if each.member == member), None)
+
+    @property
+    def is_recalled(self) -> bool:
+        """Whether members over links are being asked for their parts back, so that it is given up after that."""
+        return any(each.is_recalled for each in self.remote)
 
     @property
     def ran(self) -> bool:

@@ -37,7 +37,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """The scheduler's parameter `enableReservation`."""
     over_link: bool = False
     """Whether it is a cluster of any kind that the fleet reaches over a link. It starts a part as soon as it has placed
-    it, so that of a job over several clusters it can have only the part that is placed last."""
+    it, so that parts over links are released together, after all others are placed."""
 
     @property
     def mode(self) -> BindingMode:

@@ -24,6 +24,8 @@ class MemberObstacle(StrEnum):
     """It does not serve the kind of the job."""
     SHORT = "short"
     """Its totals have too little free."""
+    SHORT_NODES = "short_nodes"
+    """Its totals suffice, and by its resource models too few of its nodes have enough free."""
     EVICTED = "evicted"
     """The job has been taken away from it."""
     OTHER_CHOSEN = "other_chosen"
@@ -49,6 +51,10 @@ class MemberLookedAt(msgspec.Struct, frozen=True):
     """The taint, the kind, or the fleet's own words."""
     amounts: tuple[AmountThere, ...] = ()
     """What the whole job asks, and what is free there by the member's totals; empty: the member tells no totals."""
+    replicas: int = 0
+    """The replicas of the job that ask for the same; 0: its resource models say nothing of them."""
+    fitting: int = 0
+    """How many of them find a node by the member's resource models."""
 
 
 class FleetStep(StrEnum):

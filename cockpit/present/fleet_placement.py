@@ -53,6 +53,7 @@ _OBSTACLES: Final = {
     MemberObstacle.TAINT: "has the taint {}, which the policy does not tolerate",
     MemberObstacle.KIND: "does not serve {}",
     MemberObstacle.SHORT: "has too little free in all",
+    MemberObstacle.SHORT_NODES: "has enough free in all, and by its resource models nodes for {}",
     MemberObstacle.EVICTED: "had it, and the fleet took it away ({})",
     MemberObstacle.OTHER_CHOSEN: "could take it; the fleet chose another",
     MemberObstacle.UNKNOWN: "has nothing against it that the fleet tells",
@@ -80,6 +81,8 @@ def _clauses(reason: FleetWaits) -> Iterator[str]:
 def member_words(member: MemberLookedAt) -> str:
     """Return why a member does not have the job: `b has too little free in all: 16 nvidia.com/gpu asked, 8 free`."""
     about, obstacle = safe(member.about), member.obstacle
+    if obstacle is MemberObstacle.SHORT_NODES:
+        about = f"{member.fitting} of {units.counted(member.replicas, 'replica')}"
     words = _OBSTACLES[obstacle].format(about)
     # Where something else keeps it off, what is free there is no answer.
     if obstacle in {MemberObstacle.SHORT, MemberObstacle.UNKNOWN, MemberObstacle.OTHER_CHOSEN}:
@@ -177,6 +180,8 @@ def fleet_json(detail: JobDetail, _: Context) -> dict[str, Any] | None:
                 "why": str(each.obstacle),
                 "sentence": member_words(each),
                 "amounts": [asdict(amount) for amount in each.amounts],
+                "replicas": each.replicas,
+                "fitting": each.fitting,
             }
             for each in placement.elsewhere
         ],

@@ -29,7 +29,15 @@ from tests.present.job.test_page import AROUND
 
 SHORT = MemberLookedAt("cn-2", MemberObstacle.SHORT, amounts=(AmountThere("nvidia.com/gpu", 16, 8),))
 AMOUNTS = (AmountThere("cpu", 2500, 64_000), AmountThere("memory", 2**34, 2**30))
+NODES = MemberLookedAt("cn-2", MemberObstacle.SHORT_NODES, "", AMOUNTS, 3, 1)
 FLEET_WAITS = [
+    (
+        FleetWaits(FleetStep.UNSCHEDULED, members=(NODES,)),
+        (
+            "the fleet's scheduler binds it to no cluster; "
+            "cn-2 has enough free in all, and by its resource models nodes for 1 of 3 replicas"
+        ),
+    ),
     (FleetWaits(FleetStep.NO_POLICY), "no PropagationPolicy selects it, so the fleet sends it to no cluster"),
     (FleetWaits(FleetStep.UNSEEN, "p"), "waits for the fleet to bind it to a cluster; policy p"),
     (
@@ -141,6 +149,8 @@ def test_scripts_get_the_same_as_an_object() -> None:
             "why": "short",
             "sentence": "cn-2 has too little free in all: 16 nvidia.com/gpu asked, 8 free",
             "amounts": [{"resource": "nvidia.com/gpu", "asked": 16, "free": 8}],
+            "replicas": 0,
+            "fitting": 0,
         }
     ]
     assert fleet_json(detail(), CONTEXT) is None

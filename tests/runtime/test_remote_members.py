@@ -33,12 +33,16 @@ pytestmark = pytest.mark.req("FL-04", "FL-08")
 
 
 def once(fleet: Fleet) -> None:
-    """No attempt of a job has begun as two jobs of its member, or on two members."""
-    begun: dict[tuple[int, int], set[tuple[str, int]]] = {}
+    """No part of an attempt has begun as two jobs of its member."""
+    begun: dict[tuple[int, int, str], set[int]] = {}
     for cluster in fleet.clusters.values():
         for job, attempt, own in cluster.starts():
-            begun.setdefault((job, attempt), set()).add((cluster.name, own))
+            begun.setdefault((job, attempt, cluster.name), set()).add(own)
     assert all(len(each) == 1 for each in begun.values()), begun
+    for job, attempt, name in begun:
+        known = fleet.host.machine.state.jobs.get(job)
+        mine = [each for each in (*known.earlier, known.attempt) if each is not None] if known is not None else []
+        assert all(name in each.members for each in mine if each.number == attempt), "it began where it was bound"
 
 
 async def test_a_job_runs_and_ends_on_a_member_over_a_link(tmp_path: Path) -> None:
@@ -231,11 +235,11 @@ async def test_a_cancelled_job_ends_at_once_where_it_was_not_released_and_else_w
 @pytest.mark.req("FL-05")
 async def test_a_gang_over_a_member_here_and_one_over_a_link_starts_together(tmp_path: Path) -> None:
     fleet = await a_fleet(tmp_path, ("west", 2, 8), ("east", 2, 8), hub=2)
-    west = fleet.clusters["west"]
+    west, east = fleet.clusters["west"], fleet.clusters["east"]
     west.link.cut = lambda _, operation: REQUEST if operation == "release" else ""
     job = await fleet.submit(a_spec("gang", nodes=3, card_milli=8000, divide_over_clusters=True))
     await fleet.pass_time(5_000)
-    assert sorted(fleet.job(job).attempt.members) == ["hub", "hub", "west"], "of clusters over a link only one"
+    assert sorted(fleet.job(job).attempt.members) == ["hub", "hub", "west"]
     assert fleet.hub_executor.of(StartReplica) == [], "no container begins before all parts are placed"
     assert fleet.job(job).attempt.awaits == ("west",)
     west.link.cut = lambda *_: ""
@@ -244,9 +248,112 @@ async def test_a_gang_over_a_member_here_and_one_over_a_link_starts_together(tmp
     assert all(each.started_at is not None for each in fleet.job(job).attempt.replicas)
     too_big = await fleet.submit(a_spec("too-big", nodes=5, card_milli=8000, divide_over_clusters=True))
     await fleet.pass_time(5_000)
-    assert fleet.job(too_big).attempt is None
+    assert fleet.job(too_big).attempt is None, "a cluster over a link has one part of a job at most"
+    assert east.starts() == []
     once(fleet)
     await stopped(fleet)
+
+
+@pytest.mark.req("FL-05")
+async def test_a_gang_over_several_links_counts_as_begun_when_all_its_parts_run(tmp_path: Path) -> None:
+    fleet = await a_fleet(tmp_path, ("west", 1, 8), ("east", 1, 8), ("south", 1, 8), hub=1)
+    west, south = fleet.clusters["west"], fleet.clusters["south"]
+    south.link.cut = lambda _, operation: REQUEST if operation == "submit" else ""
+    job = await fleet.submit(a_spec("gang", nodes=4, card_milli=8000, divide_over_clusters=True))
+    await fleet.pass_time(8_000)
+    assert sorted(fleet.job(job).attempt.members) == ["east", "hub", "south", "west"]
+    assert not any(part.is_released for part in fleet.job(job).attempt.remote), "south has not accepted its part"
+    south.link.cut = lambda _, operation: REQUEST if operation == "release" else ""
+    await fleet.pass_time(8_000)
+    assert len(west.starts()) == 1
+    assert fleet.job(job).attempt.awaits == ("south",)
+    assert not any(each.started_at for each in fleet.job(job).attempt.replicas)
+    assert fleet.hub_executor.of(StartReplica) == []
+    south.link.cut = lambda *_: ""
+    await fleet.pass_time(6_000)
+    assert fleet.job(job).state is JobState.RUNNING
+    assert all(each.started_at is not None for each in fleet.job(job).attempt.replicas)
+    for cluster in fleet.clusters.values():
+        cluster.end()
+    end_of_hub(fleet)
+    await fleet.pass_time(10_000)
+    assert fleet.job(job).state is JobState.SUCCEEDED
+    once(fleet)
+    await stopped(fleet)
+
+
+@pytest.mark.req("FL-05")
+async def test_a_gang_of_which_one_part_cannot_begin_runs_nowhere_before_all_parts_are_given_back(
+    tmp_path: Path,
+) -> None:
+    fleet = await a_fleet(tmp_path, ("west", 1, 8), ("east", 1, 8), ("south", 1, 8))
+    west, east = fleet.clusters["west"], fleet.clusters["east"]
+    await _fill(east, 5)
+    await fleet.pass_time(100)
+    # The fleet has not looked again, and takes east's cards to be free.
+    job = await fleet.submit(a_spec("gang", nodes=2, card_milli=8000, divide_over_clusters=True))
+    await fleet.pass_time(8_000)
+    assert fleet.job(job).attempt.members == ("west", "east")
+    (part,) = west.parts()
+    assert part.state is JobState.RUNNING
+    await fleet.pass_time(26_000)
+    assert all(each.is_recalled for each in fleet.job(job).attempt.remote)
+    assert west.job_of(part.id).ending is not None
+    assert fleet.job(job).attempt.members == ("west", "east"), "west has not said yet that it runs nothing"
+    assert [each.state for each in east.parts()] == [JobState.STOPPED]
+    west.executor.end(part.id, code=143)
+    await fleet.pass_time(20_000)
+    assert fleet.job(job).state is JobState.RUNNING
+    assert sorted(fleet.job(job).attempt.members) == ["south", "west"]
+    assert fleet.job(job).attempt.number == 2
+    once(fleet)
+    check_now(fleet)
+    await stopped(fleet)
+
+
+@pytest.mark.req("FL-05")
+async def test_a_cancelled_gang_of_which_a_part_runs_ends_when_that_has_ended(tmp_path: Path) -> None:
+    fleet = await a_fleet(tmp_path, ("west", 1, 8), ("east", 1, 8))
+    west, east = fleet.clusters["west"], fleet.clusters["east"]
+    await _fill(east, 5)
+    await fleet.pass_time(100)
+    job = await fleet.submit(a_spec("gang", nodes=2, card_milli=8000, divide_over_clusters=True))
+    await fleet.pass_time(8_000)
+    (part,) = west.parts()
+    await fleet.host.act(lambda _machine, now: decide.cancel(fleet.job(job), now, 0), BY_TEST)
+    await fleet.pass_time(8_000)
+    assert not fleet.job(job).ended
+    assert west.job_of(part.id).ending is not None
+    west.executor.end(part.id, code=143)
+    await fleet.pass_time(8_000)
+    assert fleet.job(job).state is JobState.STOPPED
+    assert all(each.ended for each in east.parts())
+    await stopped(fleet)
+
+
+@pytest.mark.req("FL-05")
+@pytest.mark.parametrize("loss", [REQUEST, ANSWER, LATE])
+async def test_a_gang_over_two_links_of_which_one_breaks_at_any_call_starts_nothing_twice(
+    tmp_path: Path, loss: str
+) -> None:
+    at, calls = 1, 2
+    while at <= calls:
+        fleet = await a_fleet(tmp_path, ("west", 1, 8), ("east", 1, 8))
+        west = fleet.clusters["west"]
+        before = west.link.calls
+        west.link.cut = lambda number, _, first=before + at: loss if number == first else ""
+        job = await fleet.submit(a_spec("gang", nodes=2, card_milli=8000, divide_over_clusters=True))
+        await fleet.pass_time(25_000)
+        assert fleet.job(job).state is JobState.RUNNING, at
+        for cluster in fleet.clusters.values():
+            cluster.end()
+        await fleet.pass_time(20_000)
+        assert fleet.job(job).state is JobState.SUCCEEDED, at
+        once(fleet)
+        assert [each for cluster in fleet.clusters.values() for each in cluster.parts() if not each.ended] == []
+        at, calls = at + 1, min(west.link.calls - before, 30)
+        await stopped(fleet)
+    assert at > 15
 
 
 def check_now(fleet: Fleet) -> None:

@@ -7,9 +7,12 @@ broke.
 1. A part that the member does not have is submitted, *held*: a held job never starts. A submission that was carried out
    twice, or that arrives late, leaves a second held job, which is cancelled.
 2. The part is accepted: the fleet records the member's own id of it, once.
-3. When all other clusters have placed their parts, the fleet first records that this one is released, then releases it.
-   From then on it may run, and the job starts nowhere else before the member has answered that it does not run.
-4. What the member does with it is reported to the fleet as its own.
+3. When all members in the fleet's own process have placed their parts, and all others have accepted theirs, each of
+   these is released: first that is recorded, then the member is told. From then on it may run, and the job starts
+   nowhere else before the member has answered that it does not run.
+4. When every member has begun its part, what they do is reported to the fleet as its own. Until then nothing of a gang
+   counts as begun or ended. If one does not begin in time, all released parts are recalled, and the placement is given
+   up when the last of these members has answered that its part does not run: all parts or none.
 5. What carries an order that is not wanted (any more) is cancelled: duplicates, and parts of attempts that are over.
 
 A fleet that is started again needs nothing but its own record and the next look.
@@ -120,7 +123,7 @@ def steps(fleet: Machine, look: Look) -> list[Step]:
     taken: list[Step] = []
     for order, job, part in wanted_parts(fleet, look):
         remote = _attempt(job).remote_part(look.member)
-        is_over = job.ending is not None or (remote is not None and remote.is_recalled)
+        is_over = job.ending is not None or _attempt(job).is_recalled
         if remote is None:
             if not parts.get(order) and not is_over:
                 taken.append(Submit(order, _held_spec(job, look.member, part, order)))
@@ -158,20 +161,27 @@ def _reported(fleet: Machine, bound: Bound, mine: Sequence[PartSeen], now: Milli
     seen = next((each for each in mine if each.own == remote.own), None)
     if seen is None or seen.state in {PartState.HELD, PartState.WAITING}:
         return []
-    if member in attempt.awaits and remote.is_recalled:
-        # Only what does not run and never will may start elsewhere. What began in the meantime is ended first.
-        is_over = seen.state is PartState.ENDED and job.ending is None
-        return [given_up(job)] if is_over else _ended_if(fleet, bound, seen, now, hold)
+    is_whole = not attempt.awaits or job.ending is not None
+    if not is_whole and attempt.is_recalled:
+        return _given_back(bound, remote, seen)
     if member in attempt.awaits:
         placement = tuple(attempt.placement[rank] for rank in bound.part.ranks)
         return [events.MemberPlaced(job.id, attempt.number, member, placement)]
+    return _progress(fleet, bound, seen, now, hold) if is_whole else []
+
+
+def _progress(fleet: Machine, bound: Bound, seen: PartSeen, now: Millis, hold: int) -> list[EventBody]:
+    """Return the events of what a part does whose whole gang has begun, or is being ended."""
     if seen.state is PartState.RUNNING:
-        return [each for rank in bound.part.ranks for each in decide.replica_started(fleet, _replica(job, rank), "")]
+        ranks = bound.part.ranks
+        return [each for rank in ranks for each in decide.replica_started(fleet, _replica(bound.job, rank), "")]
     return _ended_if(fleet, bound, seen, now, hold)
 
 
 def _before_release(bound: Bound, remote: RemotePart | None, mine: Sequence[PartSeen]) -> list[EventBody]:
     job, attempt = bound.job, _attempt(bound.job)
+    if attempt.is_recalled:
+        return []
     live = [each.own for each in mine if each.state is not PartState.ENDED]
     if remote is None:
         accepted = min(live, key=_by_number, default="")
@@ -179,7 +189,18 @@ def _before_release(bound: Bound, remote: RemotePart | None, mine: Sequence[Part
     if remote.own not in live:
         # Cancelled there while it was held: without an id of its own it is ordered again.
         return _changed(job, replace(remote, own=""))
-    return _changed(job, replace(remote, is_released=True)) if attempt.awaits == (bound.member,) else []
+    all_accepted = all(attempt.remote_part(member) is not None for member in attempt.awaits)
+    return _changed(job, replace(remote, is_released=True)) if all_accepted else []
+
+
+def _given_back(bound: Bound, remote: RemotePart, seen: PartSeen) -> list[EventBody]:
+    """Return the event after a recalled part has ended: with the last of them the placement is given up."""
+    # Only what does not run and never will may start elsewhere. What began in the meantime is ended first.
+    if seen.state is not PartState.ENDED or not remote.is_recalled or remote.has_ended:
+        return []
+    others = (each for each in _attempt(bound.job).remote if each.member != bound.member and each.is_released)
+    is_last = all(each.has_ended for each in others)
+    return [given_up(bound.job)] if is_last else _changed(bound.job, replace(remote, has_ended=True))
 
 
 def _changed(job: Job, part: RemotePart) -> list[EventBody]:

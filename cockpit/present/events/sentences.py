@@ -56,9 +56,11 @@ def _part_sentence(part: RemotePart) -> str:
     member = safe(part.member)
     if not part.own:
         return f"{member} has lost the part before it was released; it is ordered again"
+    if part.has_ended:
+        return f"{member} does not run part {safe(part.own)} any more"
     if part.is_recalled:
-        return f"{member} did not start it in time and must give part {safe(part.own)} back before it starts elsewhere"
-    does = "may start it" if part.is_released else "holds it until all other clusters have placed theirs"
+        return f"not all parts began in time: {member} must give part {safe(part.own)} back before it starts elsewhere"
+    does = "may start it" if part.is_released else "holds it until all other clusters have theirs"
     return f"{member} has the part as {safe(part.own)}: {does}"
 
 

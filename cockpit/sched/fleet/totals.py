@@ -100,17 +100,13 @@ def free_in(index: Index, member: str, shape: Shape, spec: NodeSpec) -> Free:
 def _over_links(snapshot: Snapshot, job: Job, names: Sequence[str], most: Sequence[int]) -> list[int]:
     """Return the largest share of each cluster, with what clusters over a link cannot have taken off.
 
-    1. Such a cluster starts its part as soon as it has placed it: a gang starts together because the fleet releases
-       that part last. There can be only one last part, so only the cluster with the largest share may have any.
-    2. It gets the part as a job of its own. A job that may be divided has no mode, and without one only a job of a
-       single replica is accepted everywhere.
+    Such a cluster gets its part as a job of its own. A job that may be divided has no mode, and without one only a job
+    of a single replica is accepted everywhere.
     """
+    if not job.spec.divide_over_clusters:
+        return list(most)
     over_link = {each.name for each in snapshot.cluster.members if each.over_link}
-    linked = [at for at, name in enumerate(names) if name in over_link]
-    first = max(linked, key=lambda at: most[at], default=None)  # 1
-    alone = min(1, most[first]) if first is not None and job.spec.divide_over_clusters else None  # 2
-    shares = [0 if at in linked and at != first else each for at, each in enumerate(most)]
-    return [alone if at == first and alone is not None else each for at, each in enumerate(shares)]
+    return [min(1, each) if name in over_link else each for name, each in zip(names, most, strict=True)]
 
 
 def _shares(wanted: int, most: Sequence[int]) -> list[int] | None:

@@ -55,12 +55,12 @@ EVENTS: list[tuple[events.EventBody, str]] = [
     ),
     (
         events.RemotePartChanged(JOB, 1, PART),
-        "west has the part as 12: holds it until all other clusters have placed theirs",
+        "west has the part as 12: holds it until all other clusters have theirs",
     ),
     (events.RemotePartChanged(JOB, 1, replace(PART, is_released=True)), "west has the part as 12: may start it"),
     (
         events.RemotePartChanged(JOB, 1, replace(PART, is_released=True, is_recalled=True)),
-        "west did not start it in time and must give part 12 back before it starts elsewhere",
+        "not all parts began in time: west must give part 12 back before it starts elsewhere",
     ),
     (
         events.RemotePartChanged(JOB, 1, replace(PART, own="")),

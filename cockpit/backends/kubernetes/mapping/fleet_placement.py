@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cockpit.backends.kubernetes.mapping.fleet_job import FleetJob, HeldPolicy
+from cockpit.backends.kubernetes.mapping.fleet_models import modelled_replicas
 from cockpit.backends.kubernetes.mapping.fleet_status import (
     FAILED,
     bound_to,
@@ -116,12 +117,13 @@ def looked_at(job: KubeJob, fleet: FleetJob) -> Iterator[MemberLookedAt]:
     for name, member in sorted(fleet.members.items()):
         if name not in bound:
             amounts = _amounts(job, member)
-            obstacle, about = next(_obstacles(fleet, member, amounts))
-            yield MemberLookedAt(name, obstacle, about, amounts)
+            replicas, fitting = _modelled(job, member)
+            obstacle, about = next(_obstacles(fleet, member, amounts, short_nodes=fitting < replicas))
+            yield MemberLookedAt(name, obstacle, about, amounts, replicas, fitting)
 
 
 def _obstacles(
-    fleet: FleetJob, member: MemberCluster, amounts: tuple[AmountThere, ...]
+    fleet: FleetJob, member: MemberCluster, amounts: tuple[AmountThere, ...], *, short_nodes: bool
 ) -> Iterator[tuple[MemberObstacle, str]]:
     """Yield what is known against a member, what weighs most first; at the end that nothing is."""
     name, ready = member.metadata.name, member.ready
@@ -141,6 +143,8 @@ def _obstacles(
         yield MemberObstacle.KIND, fleet.kind
     if any(each.free < each.asked for each in amounts):
         yield MemberObstacle.SHORT, ""
+    if short_nodes:
+        yield MemberObstacle.SHORT_NODES, ""
     yield (MemberObstacle.OTHER_CHOSEN if bound_to(fleet) else MemberObstacle.UNKNOWN), ""
 
 
@@ -160,6 +164,18 @@ def _amounts(job: KubeJob, member: MemberCluster) -> tuple[AmountThere, ...]:
             asked[name] = asked.get(name, 0) + group.count * amount
     known = {name: amount for name, amount in asked.items() if name != _PODS or name in there}
     return tuple(AmountThere(name, amount, max(0, there.get(name, 0))) for name, amount in sorted(known.items()))
+
+
+def _modelled(job: KubeJob, member: MemberCluster) -> tuple[int, int]:
+    """Return how many replicas of one kind the job has, and how many of them find a node by the member's resource
+    models: of the kind that lacks most; twice 0 where the models say nothing."""
+    kinds: dict[tuple[tuple[str, int], ...], int] = {}
+    for group in job.groups:
+        request = tuple(exact_request(group.template.spec))
+        kinds[request] = kinds.get(request, 0) + group.count
+    found = [(count, modelled_replicas(member, dict(request))) for request, count in kinds.items()]
+    told = [(count, min(count, fitting)) for count, fitting in found if fitting is not None]
+    return max(told, key=lambda pair: pair[0] - pair[1], default=(0, 0))
 
 
 def _bound_cluster(target: TargetCluster, item: MemberStatus) -> BoundCluster:

@@ -191,20 +191,43 @@ class ResourceBinding(msgspec.Struct, frozen=True):
         return condition(self.status.conditions, "Scheduled")
 
 
+class ModelRange(msgspec.Struct, frozen=True):
+    """How much of a resource a node of a grade has free at least."""
+
+    name: str = ""
+    min: str | int | float = 0
+
+
+class ResourceModel(msgspec.Struct, frozen=True):
+    """A grade of a member's nodes, by what they have free."""
+
+    grade: int = 0
+    ranges: tuple[ModelRange, ...] | None = None
+
+
+class ModelCount(msgspec.Struct, frozen=True):
+    """The number of a member's nodes of one grade."""
+
+    grade: int = 0
+    count: int = 0
+
+
 class ClusterSpec(msgspec.Struct, frozen=True, rename="camel"):
     """How a member is reached."""
 
     api_endpoint: str = ""
     taints: tuple[NodeTaint, ...] | None = None
+    resource_models: tuple[ResourceModel, ...] | None = None
 
 
-class ResourceSummary(msgspec.Struct, frozen=True):
+class ResourceSummary(msgspec.Struct, frozen=True, rename="camel"):
     """The sums of a member's resources."""
 
     allocatable: Quantities | None = None
     allocated: Quantities | None = None
     allocating: Quantities | None = None
     """What pods without a node ask for."""
+    allocatable_modelings: tuple[ModelCount, ...] | None = None
 
 
 class NodeSummary(msgspec.Struct, frozen=True, rename="camel"):
