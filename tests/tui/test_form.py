@@ -92,7 +92,7 @@ async def test_an_error_is_shown_below_its_field_and_no_job_is_submitted() -> No
         cockpit = lab.cockpit
         await cockpit.press("n").sees(READY, "unique in the\n project among live jobs.")
         await cockpit.type("a/b").sees("name          a/b", "1 field is wrong")
-        await cockpit.press(*["Down"] * 4).type("none").sees("write a whole number", "2 fields are wrong")
+        await cockpit.press(*["Down"] * 5).type("none").sees("write a whole number", "2 fields are wrong")
         await cockpit.press("Ctrl-s").sees("New job")
         focused = cockpit.app.focused
         assert focused is not None
@@ -106,7 +106,7 @@ async def test_a_refusal_of_the_cluster_is_shown_at_its_field() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("n").sees(READY).type("train").sees("name", "already", "1 field is wrong")
-        await cockpit.type("other").sees("Starts now.").press(*["Down"] * 4).type("900")
+        await cockpit.type("other").sees("Starts now.").press(*["Down"] * 5).type("900")
         await cockpit.sees("nodes         900", "without one it is standalone", "1 field is wrong")
         await cockpit.press(*["Down"] * 5).type("pytorch").sees("only", "1 field is wrong")
 
@@ -237,7 +237,7 @@ async def test_a_missing_editor_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 async def test_a_job_becomes_a_batch_while_the_user_types() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
-        await cockpit.press("n").sees(READY).type("sweep").press("Down").type("sleep 60").press(*["Up"] * 2)
+        await cockpit.press("n").sees(READY).type("sweep").press("Down").type("sleep 60").press(*["Down"] * 3)
         await cockpit.type("batch").sees("#0 command", "sleep 60", "writes into", "sweep-0", "Starts now.")
         await cockpit.press("Ctrl-o").sees("another task").press("Enter").sees("#1 command")
         await cockpit.type("sleep 70").sees("task 1", "Starts now.").press("Ctrl-s").sees("submitted 8")

@@ -103,3 +103,38 @@ async def test_a_choice_is_clicked() -> None:
         y = next(number for number, line in enumerate(screen.splitlines()) if "pytorch" in line)
         await cockpit.player._pilot.click(offset=(screen.splitlines()[y].index("pytorch"), y))
         await cockpit.sees("mode          pytorch").misses("horovod")
+
+
+@pytest.mark.req("UI-31", "UI-24")
+async def test_groups_are_folded_on_a_low_screen_and_say_what_they_hold() -> None:
+    async with a_lab(size=(80, 24)) as lab:
+        cockpit = lab.cockpit.press("n").sees(READY, "room now on", "▾ What runs", "▾ Resources").type("mine")
+        cockpit = into(cockpit, "group", "Enter shows the fields of this group")
+        await cockpit.sees("▸ Placement and queue", "▸ Time and retries   time limit 1h · terminal true")
+        await cockpit.press("Down", "Enter").sees("▾ Time and retries", "Run-time limit").type("2h")
+        await cockpit.press("F2").sees("▸ Time and retries   time limit 2h").press("F2").sees("▾ Time and retries")
+        # A field that is hidden with an error is shown by its heading, and found by Ctrl-s.
+        await cockpit.type("soon").sees("1 field is wrong").press("F2").sees("▸ Time and retries   ✗ time limit")
+        await cockpit.press("Ctrl-s").sees("▾ Time and retries", "time limit    soon", '"soon" is no time; write')
+        focused = cockpit.app.focused
+        assert focused is not None
+        assert focused.value == "soon"  # type: ignore[attr-defined]  # an input
+        await cockpit.type("1h").press("Ctrl-s").sees("submitted")
+
+
+@pytest.mark.req("UI-31", "UI-24")
+async def test_a_high_screen_shows_every_group_and_a_click_folds_one() -> None:
+    async with a_lab() as lab:
+        screen = await lab.cockpit.press("n").sees(READY, "▾ Placement and queue", "▾ Data", "datasets")
+        y = next(number for number, text in enumerate(screen.splitlines()) if "▾ Data" in text)
+        await lab.cockpit.player._pilot.click(offset=(3, y))
+        await lab.cockpit.sees("▸ Data   datasets: by default", "Enter shows the fields of this group")
+
+
+@pytest.mark.req("UI-31", "UI-08", "JT-46")
+async def test_what_is_free_is_shown_while_another_field_is_still_wrong() -> None:
+    async with a_lab(job("train", cards=3)) as lab:
+        cockpit = lab.cockpit.press("n").sees(READY, "room now on").type("a/b").sees("1 field is wrong")
+        cockpit = into(cockpit, "cards", "Cards per node").type("2")
+        await cockpit.sees("room now on  1 node, 1 tight", "cards free now  A100 5 of 8; it takes 2 cards")
+        await cockpit.sees("Once every field can be read", "1 field is wrong")

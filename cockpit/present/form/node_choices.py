@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from cockpit.model.cardmodels import is_one_of
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present.form.choices import FieldChoice
 from cockpit.present.tables.nodes import could_hold, fits
@@ -69,7 +70,7 @@ def card_counts(rows: Iterable[NodeRow], model: str = "") -> tuple[int, float]:
         used = dict[int, int]()
         for use in row.slices:
             used[use.card] = used.get(use.card, 0) + use.milli
-        own = [card for card in row.node.cards if model in {"", card.model}]
+        own = [card for card in row.node.cards if not model or is_one_of(card.model, (model,))]
         total += len(own)
         free_milli += sum(max(0, WHOLE_CARD - used.get(card.index, 0)) for card in own)
     return total, free_milli / WHOLE_CARD

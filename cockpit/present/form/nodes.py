@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.model.node import NodeState
 from cockpit.present import units
+from cockpit.present.form.node_choices import card_counts
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, hung, line
 from cockpit.present.tables.nodes import could_hold, fits
@@ -27,15 +28,35 @@ def room_lines(spec: JobSpec, nodes: Sequence[NodeRow], demand: Mapping[str, flo
     """Yield the nodes that have room for one node's part of the job now, and the number of requested cards of each
     model."""
     idle, tight = _idle_and_tight(spec, nodes)
-    yield line(Span("room now on  ", MUTED), counted(len(idle), "node"), Span(f", {len(tight)} tight", MUTED))
+    wanted = f"; it needs {spec.least_nodes}" if spec.least_nodes > 1 else ""
+    yield line(Span("room now on  ", MUTED), counted(len(idle), "node"), Span(f", {len(tight)} tight{wanted}", MUTED))
     names = ", ".join(safe(row.node.name) for row in idle[:MOST_NODES])
     if names:
         yield from hung(line(Span(names + (" …" if len(idle) > MOST_NODES else ""), "idle")), columns)
+    yield from _free_card_lines(spec, nodes, columns)
     # Models of which there are cards, then those that jobs only wait for.
     models = dict.fromkeys(card.model for row in nodes for card in row.node.cards) | dict.fromkeys(demand)
     if models:
         words = "   ".join(f"{safe(model)} {demand.get(model, 0):g}" for model in models)
         yield from hung(line(Span("cards waited for  ", MUTED), words), columns)
+
+
+def _free_card_lines(spec: JobSpec, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
+    """Yield how many cards are free of each model that the job may have; no lines for a job without cards."""
+    wanted = max((each.card_milli for each in spec.specs), default=0)
+    if not wanted:
+        return
+    up = [row for row in nodes if row.node.state is NodeState.UP and not row.login]
+    named = dict.fromkeys(model for each in spec.specs for model in each.card_models)
+    models = named or dict.fromkeys(card.model for row in up for card in row.node.cards)
+    words = []
+    for model in models:
+        total, free = card_counts(up, model)
+        words.append(f"{safe(model)} {free:g} of {total}")
+    asks = units.counted_cards(wanted * spec.least_nodes)
+    yield from hung(
+        line(Span("cards free now  ", MUTED), "   ".join(words) or "none", Span(f"; it takes {asks}", MUTED)), columns
+    )
 
 
 def node_lines(spec: JobSpec, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:

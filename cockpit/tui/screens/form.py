@@ -19,6 +19,7 @@ from cockpit.present.form.aside import Preview, imported_lines, preview_lines, s
 from cockpit.present.form.candidates import Candidates
 from cockpit.present.form.choices import is_list
 from cockpit.present.form.fields import FIELD_OF, KIND, FormResult, JobForm, about, take_entry
+from cockpit.present.form.groups import GROUPS, FieldGroup, group_of, grouped, heading_line
 from cockpit.present.form.nodes import room_lines
 from cockpit.present.form.spec_offers import models, offers
 from cockpit.present.safe import safe
@@ -33,7 +34,7 @@ from cockpit.tui.screens.dialog import Confirm, Dialog, is_open
 from cockpit.tui.screens.pick import Choice, pick
 from cockpit.tui.screens.specs import SpecsScreen
 from cockpit.tui.widgets.choice_list import ChoiceList
-from cockpit.tui.widgets.entry import Field, FieldRow, SafeInput
+from cockpit.tui.widgets.entry import Field, FieldRow, GroupRow, SafeInput
 from cockpit.tui.widgets.lines import Lines, LineView
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.events import DescendantFocus
     from textual.timer import Timer
+    from textual.widget import Widget
 
     from cockpit.formats.foreign.draft import Submission
     from cockpit.formats.job.file import ReadJobs
@@ -53,8 +55,13 @@ if TYPE_CHECKING:
 ASK_AFTER_SECONDS = 0.3
 """Seconds after the last key until the cluster is asked when the job would start."""
 WIDE = 100
+LOW = 32
+"""Height of the screen from which on all groups are unfolded at first."""
+FIRST_GROUPS = 2
+"""Number of groups that are unfolded at first on a lower screen."""
 MOST_SAID = 2
 """Height in lines of the text about the focused field."""
+UNFOLD_HELP = " Enter shows the fields of this group; F2 hides them again."
 LOST = "What was typed is lost."
 KEYS = line(
     *(
@@ -84,6 +91,7 @@ class FormScreen(Dialog[None]):
         Binding("ctrl+n", "take_entry", show=False, priority=True),
         Binding("ctrl+t", "preview", show=False, priority=True),
         Binding("ctrl+f", "take_file", show=False, priority=True),
+        Binding("f2", "fold", show=False, priority=True),
         Binding("escape", "leave", show=False),
         Binding("enter", "choose", show=False, priority=True),
         # With priority, as the list of fields would scroll with these keys.
@@ -125,7 +133,9 @@ class FormScreen(Dialog[None]):
         )
         self._shows = Preview.RUNS
         self._field = ""
-        """The path of the focused field."""
+        """The path of the focused field; empty: the heading of a folded group has the focus."""
+        self._folded: set[str] = set()
+        """The titles of the groups whose fields are hidden."""
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -139,13 +149,19 @@ class FormScreen(Dialog[None]):
         yield Lines(theme, id="form-keys")
         yield self._chooser.view
 
-    def _rows(self) -> list[FieldRow]:
-        return [FieldRow(path, text, self._form.lead(path)) for path, text in self._form.texts.items()]
+    def _rows(self) -> list[Widget]:
+        rows: list[Widget] = []
+        for group, paths in grouped(self._form.texts):
+            rows.append(GroupRow(group, self.app.state.role_theme))
+            rows += [FieldRow(path, self._form.texts[path], self._form.lead(path)) for path in paths]
+        return rows
 
     def on_mount(self) -> None:
         # Enter and the arrows go from field to field; the text beside them is scrolled by keys of the form.
         self.query_one("#aside", LineView).can_focus = False
         self.query_one("#aside", LineView).hang()
+        if self.app.size.height < LOW:
+            self._folded = {group.title for group in GROUPS[FIRST_GROUPS:]}
         self.query(SafeInput).first().focus()
         self.run_worker(self._answers.ask_nodes(), group="nodes")
         self._judge()
@@ -193,7 +209,10 @@ class FormScreen(Dialog[None]):
     async def action_choose(self) -> None:
         """Take the choice under the cursor; else open the choices of the field, or go to the next field."""
         row = next((each for each in self.query(FieldRow) if each.path == self._field), None)
-        if self._chooser.is_open:
+        if isinstance(self.focused, GroupRow):
+            self._fold(self.focused.group, is_folded=False)
+            self._focus_group(self.focused.group)
+        elif self._chooser.is_open:
             choice = self._chooser.view.current
             if choice is None:
                 self._chooser.close()
@@ -217,6 +236,37 @@ class FormScreen(Dialog[None]):
             if not is_list(row.path):
                 self.app.action_focus_next()
 
+    # Groups
+
+    def action_fold(self) -> None:
+        """Hide the fields of the group with the focus, or show them."""
+        if isinstance(self.focused, GroupRow):
+            self._toggle(self.focused.group)
+        elif self._field:
+            self._toggle(group_of(self._field))
+
+    @on(Lines.Clicked)
+    def _group_clicked(self, event: Lines.Clicked) -> None:
+        event.stop()
+        if isinstance(event.lines, GroupRow):
+            self._toggle(event.lines.group)
+
+    def _toggle(self, group: FieldGroup) -> None:
+        self._fold(group, is_folded=group.title not in self._folded)
+        self._focus_group(group)
+
+    def _fold(self, group: FieldGroup, *, is_folded: bool) -> None:
+        self._chooser.close()
+        self._folded = self._folded | {group.title} if is_folded else self._folded - {group.title}
+        self._show_errors()
+
+    def _focus_group(self, group: FieldGroup) -> None:
+        """Focus the group's first field, or its heading while the fields are hidden."""
+        if group.title in self._folded:
+            next(each for each in self.query(GroupRow) if each.group is group).focus()
+        else:
+            next(each for each in self.query(FieldRow) if group_of(each.path) is group).typed.focus()
+
     def action_move(self, step: int) -> None:
         """Move in the open list of choices, else from field to field."""
         if self._chooser.is_open:
@@ -230,11 +280,12 @@ class FormScreen(Dialog[None]):
         row = next((each for each in event.widget.ancestors if isinstance(each, FieldRow)), None)
         for each in self.query(FieldRow):
             each.set_class(each is row, "current")
-        if row is not None and row.path != self._field:
+        path = row.path if row is not None else ""
+        if path != self._field:
             self._chooser.close()
-        if row is not None:
-            self._field = row.path
-            self._show_field_help()
+        self._field = path
+        self._show_field_help()
+        self.call_after_refresh(self._follow_fields)
 
     def _show_field_help(self) -> None:
         """Show the text about the focused field, as high for each field, so that nothing moves from field to field."""
@@ -243,7 +294,7 @@ class FormScreen(Dialog[None]):
         }
         lines = self.query_one("#about", Lines)
         lines.styles.height = min(MOST_SAID, max(map(len, lines_by_field.values())))
-        lines.show(lines_by_field.get(self._field, []))
+        lines.show(lines_by_field.get(self._field, [line(Span(UNFOLD_HELP, MUTED))]))
 
     def _judge(self) -> None:
         self._show(self._form.read_spec(self._read, str(Path.cwd())))
@@ -262,10 +313,23 @@ class FormScreen(Dialog[None]):
 
     def _show_errors(self) -> None:
         """Show each error below its field, except where choices are open below it: the user is not done there."""
+        errors = self._result.errors
         for row in self.query(FieldRow):
-            row.blame("" if row.path == self._chooser.path else self._result.errors.get(row.path, ""))
-        # The errors move the fields.
-        self.call_after_refresh(self._chooser.place, self.size)
+            row.display = group_of(row.path).title not in self._folded
+            row.blame("" if row.path == self._chooser.path else errors.get(row.path, ""))
+        texts = dict(grouped(self._form.texts))
+        for heading in self.query(GroupRow):
+            own = {path: self._form.texts[path] for path in texts.get(heading.group, ())}
+            is_folded = heading.group.title in self._folded
+            heading.show_heading(heading_line(heading.group, own, errors, is_folded=is_folded), is_folded=is_folded)
+        self.call_after_refresh(self._follow_fields)
+
+    def _follow_fields(self) -> None:
+        """Follow the fields that errors have moved: the focused one stays visible with its error, as do its choices."""
+        row = next((each for each in self.query(FieldRow) if each.path == self._field), None)
+        if row is not None and row.path in self._result.errors:
+            row.scroll_visible(animate=False, immediate=True)
+        self._chooser.place(self.size)
 
     def refuse(self, no: RequestRefused, spec: JobSpec) -> None:
         """Show why the cluster refuses the job, each sentence at its field."""
@@ -294,6 +358,7 @@ class FormScreen(Dialog[None]):
     def _focus_first_error(self) -> None:
         wrong = next((row for row in self.query(FieldRow) if row.path in self._result.errors), None)
         if wrong is not None:
+            self._fold(group_of(wrong.path), is_folded=False)
             wrong.typed.focus()
 
     async def action_edit(self) -> None:
@@ -391,6 +456,7 @@ class FormScreen(Dialog[None]):
         await fields.mount(*self._rows())
         rows = list(self.query(FieldRow))
         row = next((row for row in rows if row.path == focused), rows[0])
+        self._fold(group_of(row.path), is_folded=False)
         row.typed.focus(scroll_visible=False)
         self.call_after_refresh(row.scroll_visible, animate=False)  # it has no place before
         self.choices_changed()
@@ -446,6 +512,11 @@ class FormScreen(Dialog[None]):
             yield line(Span(safe(sentence), "warning"))
         spec = self._result.spec
         if spec is None:
+            # What is free does not depend on the fields that are still missing or wrong.
+            if (readable := self._spec_so_far()) is not None and self._answers.nodes is not None:
+                known = self._answers.with_named_specs(readable)
+                yield from room_lines(known, self._answers.nodes, self.app.state.demand, columns)
+                yield line()
             yield line(Span("Once every field can be read, this says when it would start and what would run.", MUTED))
             return
         for sentence in self._answers.missing_files:

@@ -12,6 +12,7 @@ from textual.widgets import Input, Label
 
 from cockpit.present.form.fields import title
 from cockpit.present.safe import safe
+from cockpit.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
     from textual.events import Paste
+
+    from cockpit.present.form.groups import FieldGroup
+    from cockpit.present.spans import Line
+    from cockpit.tui.theme import RoleTheme
 
 
 FILTER, COMMAND, NAME, WEIGHTS, SEARCH, PLACE = "filter", "command", "name", "weights", "search", "place"
@@ -212,3 +217,25 @@ class FieldRow(Vertical):
         label = self.query_one(".wrong", Label)
         label.update(safe(error))
         label.display = bool(error)
+        self.set_class(bool(error), "faulty")
+
+
+class GroupRow(Lines, can_focus=True):
+    """The heading of a group of fields; it takes the focus while the fields are hidden."""
+
+    def __init__(self, group: FieldGroup, theme: Callable[[], RoleTheme]) -> None:
+        super().__init__(theme, ground="background")
+        self.group = group
+
+    def show_heading(self, heading: Line, *, is_folded: bool) -> None:
+        """Show this text; `is_folded`: the fields are hidden."""
+        self.can_focus = is_folded
+        self.show([heading])
+
+    def on_focus(self) -> None:
+        self.ground = "cursor"
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.ground = "background"
+        self.refresh()

@@ -53,7 +53,8 @@ class Lines(Widget):
     def __init__(self, theme: Callable[[], RoleTheme], *, ground: str = "panel", id: str | None = None) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id)
         self._theme = theme
-        self._ground = ground
+        self.ground = ground
+        """The role of the background."""
         self._lines: list[Line] = []
 
     def show(self, lines: Iterable[Line]) -> None:
@@ -66,7 +67,7 @@ class Lines(Widget):
 
     def render_line(self, y: int) -> Strip:
         theme = self._theme()
-        return strip_of(_line_at(self._lines, y), self.size.width, theme, theme.background(self._ground))
+        return strip_of(_line_at(self._lines, y), self.size.width, theme, theme.background(self.ground))
 
     def on_click(self, event: events.Click) -> None:
         self.post_message(self.Clicked(self, event.x))

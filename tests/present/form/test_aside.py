@@ -190,6 +190,22 @@ def test_the_nodes_with_room_are_counted_and_at_most_six_are_named() -> None:
     assert lines(idle("g", cards=1), demand={"H100": 2.5})[-1] == "cards waited for  A100 0   H100 2.5"
 
 
+@pytest.mark.req("UI-08", "UI-31", "JT-46")
+def test_the_free_cards_of_the_chosen_models_stand_beside_what_the_job_takes() -> None:
+    rows = [node_row("n1"), node_row("n2", state=NodeState.DOWN)]
+
+    def lines(*models: str, nodes: int = 2, cards: int = 4000) -> list[str]:
+        specs = (NodeSpec(cpus=1, memory_mib=1, card_milli=cards, card_models=models),)
+        spec = a_spec("p", specs=specs, nodes=nodes, mode=Mode.PYTORCH)
+        return [plain(each) for each in room_lines(spec, rows, {}, WIDE)]
+
+    assert lines("a100")[0] == "room now on  1 node, 0 tight; it needs 2"
+    assert lines("a100")[2] == "cards free now  a100 6.5 of 8; it takes 8 cards"
+    assert lines(nodes=1, cards=500)[2] == "cards free now  A100 6.5 of 8; it takes 0.5 card"
+    assert "cards free now  H100 0 of 0; it takes 4 cards" in lines("H100", nodes=1)
+    assert not any(each.startswith("cards free now") for each in lines(cards=0))
+
+
 @pytest.mark.req("UI-08", "JT-44")
 def test_only_nodes_that_the_job_may_use_and_that_are_big_enough_are_listed() -> None:
     rows = [idle("big", cpus=64), idle("small", cpus=1), idle("off", cpus=64, state=NodeState.DOWN)]
