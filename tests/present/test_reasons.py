@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC
+from itertools import product
 from typing import get_args
 
 import pytest
@@ -356,7 +357,7 @@ def test_names_in_reasons_are_escaped(hostile: str) -> None:
         PodsStarting(StartStep.INIT, 1, hostile, hostile),
         *(
             FleetWaits(step, hostile, (hostile,), hostile, 30, (MemberLookedAt(hostile, obstacle, hostile),))
-            for step, obstacle in zip(FleetStep, MemberObstacle, strict=True)
+            for step, obstacle in product(FleetStep, MemberObstacle)
         ),
         SchedulerReason(f"ReqNodeNotAvail, UnavailableNodes:{hostile}"),
         Held(hostile, NOW),
