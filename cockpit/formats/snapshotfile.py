@@ -14,9 +14,9 @@ from cockpit.errors import SpecErrors
 from cockpit.model.accounts import ROOT, account_troubles, assoc_key
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING
+from cockpit.model.masking import masked, masked_spec
 from cockpit.model.priority import Breakdown
 from cockpit.model.reasons import Reason
-from cockpit.model.spec import JobSpec
 from cockpit.model.text import visible
 
 if TYPE_CHECKING:
@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 
 
 VERSION = 1
-MASK = "***"
 # With DEL; JSON itself escapes the control characters below the blank.
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]")
-# The name decides, since a value looks like any other; hidden are rather too many than too few.
-_SECRET = re.compile(r"token|secret|passw|credential|api_?key|access_?key|private_?key|auth", re.IGNORECASE)
 
 
 class SchedulerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -63,20 +60,15 @@ class _Version(msgspec.Struct):
 
 
 def without_secrets(state: ClusterState) -> ClusterState:
-    """Return the state without the values of environment variables whose names mark them as secret."""
-    jobs = {job.id: replace(job, spec=_without_secrets(job.spec)) for job in state.jobs.values()}
+    """Return the state without the secrets in the environments of jobs, by the names of the variables and by values."""
+    jobs = {job.id: replace(job, spec=masked_spec(job.spec)) for job in state.jobs.values()}
     return dataclasses.replace(state, jobs=jobs)
 
 
-def _without_secrets(spec: JobSpec) -> JobSpec:
-    if not any(map(_SECRET.search, spec.env)):
-        return spec
-    return replace(spec, env={name: MASK if _SECRET.search(name) else value for name, value in spec.env.items()})
-
-
 def write_snapshot(snapshot: Snapshot) -> str:
-    """Return JSON, indented for people, in ASCII: a terminal takes nothing of it for a control sequence."""
-    text = msgspec.json.format(msgspec.json.encode(snapshot), indent=1).decode()
+    """Return JSON, indented for people, without secrets, and in ASCII: a terminal takes nothing of it for a control
+    sequence."""
+    text = masked(msgspec.json.format(msgspec.json.encode(snapshot), indent=1).decode())
     return _NOT_ASCII.sub(_escape, text) + "\n"
 
 

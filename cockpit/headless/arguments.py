@@ -48,6 +48,13 @@ class Verb(msgspec.Struct, frozen=True):
     """Splits off options of another program, which are parsed as `passed_on`."""
 
 
+def add_reveal_option(parser: ArgumentParser) -> None:
+    """Add `--reveal`, which `main` carries out."""
+    parser.add_argument(
+        "--reveal", action="store_true", help="show secrets, such as tokens, instead of ***; of your own jobs"
+    )
+
+
 class UsageError(CockpitError):
     """The command line is wrong."""
 

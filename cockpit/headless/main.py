@@ -1,6 +1,7 @@
 """Runs one command of the command line and returns its exit code.
 
-Output goes to stdout, messages to stderr. A traceback is shown only if COCKPIT_TRACEBACK is set.
+Output goes to stdout, messages to stderr. A traceback is shown only if COCKPIT_TRACEBACK is set. Secrets are masked in
+all of them unless `--reveal` is given.
 
 1. Parse the words into a verb and its arguments (`arguments.parse`).
 2. Choose the cluster: of `-c`, or of a job that is named as `lab:123`.
@@ -21,6 +22,7 @@ from cockpit.headless.arguments import TextAsked, UsageError, Verb, parse
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
 from cockpit.headless.services import Call, Services
 from cockpit.headless.streams import Streams
+from cockpit.model.masking import revealed
 from cockpit.present.safe import safe, shortened
 
 if TYPE_CHECKING:
@@ -66,14 +68,20 @@ def _run_reporting_errors(argv: Sequence[str], services: Services, streams: Stre
     # The reader of the output has gone, which is no defect; `run` ends without a message.
     except BrokenPipeError:
         raise
-    except Exception as defect:
-        if os.environ.get(TRACEBACK_VARIABLE):
-            raise
-        streams.say(
-            f"cockpit has a defect here: {type(defect).__name__}: {shortened(str(defect))}\n"
-            f"Please report it, with what {TRACEBACK_VARIABLE}=1 shows."
-        )
+    except Exception as defect:  # noqa: BLE001 - whatever it is, it is reported
+        streams.say(_defect_text(defect))
         return ExitCode.INTERNAL
+
+
+def _defect_text(defect: Exception) -> str:
+    if os.environ.get(TRACEBACK_VARIABLE):
+        import traceback
+
+        return "".join(traceback.format_exception(defect)).rstrip()
+    return (
+        f"cockpit has a defect here: {type(defect).__name__}: {shortened(str(defect))}\n"
+        f"Please report it, with what {TRACEBACK_VARIABLE}=1 shows."
+    )
 
 
 def _act(argv: Sequence[str], services: Services, streams: Streams) -> int:
@@ -92,6 +100,10 @@ async def _run(verb: Verb, call: Call) -> int:
             outcome = await resolve_jobs(call)  # step 3
             if outcome is not None:
                 return await _answer_again(call, outcome)
+        if getattr(call.args, "reveal", False):
+            await _check_owner(call)
+            with revealed():
+                return await verb.run(call)  # step 4
         return await verb.run(call)  # step 4
     except (UsageError, RequestRefused, SpecErrors):
         # A change may have made its own repetition impossible: what `delete` named is gone.
@@ -108,6 +120,18 @@ async def _run(verb: Verb, call: Call) -> int:
     finally:
         # Before the exit, so that a connection over SSH is not left to time out.
         await call.close()
+
+
+async def _check_owner(call: Call) -> None:
+    """Raise `UsageError` where secrets of another user's job would be shown; files of jobs are the user's own."""
+    if "job" not in call.args:
+        return
+    from cockpit.config.places import user_name
+
+    job = (await call.backend.job(call.args.job.job, task=call.args.job.task)).job
+    owner = job.submitter.name
+    if owner != (call.backend.user or user_name()):
+        raise UsageError(f"--reveal shows secrets of your own jobs; job {job.id} is of {safe(owner)}. Leave it out.")
 
 
 async def _answer_again(call: Call, outcome: RequestOutcome) -> ExitCode:

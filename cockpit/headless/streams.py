@@ -1,4 +1,5 @@
-"""Standard streams of a command: output goes to stdout, messages to stderr, questions only to a terminal."""
+"""Standard streams of a command: output goes to stdout, messages to stderr, questions only to a terminal. Secrets are
+masked in all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, Literal, Self
 
 from cockpit.model.ids import Millis
-from cockpit.present.safe import safe_lines
+from cockpit.model.masking import masked, masked_bytes
+from cockpit.present.safe import harmless_lines, safe_lines
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -49,7 +51,8 @@ class Streams:
         )
 
     @cached_property
-    def _is_terminal(self) -> bool:
+    def is_terminal(self) -> bool:
+        """Whether stdout is a terminal."""
         return self.stdout.isatty()
 
     @property
@@ -63,20 +66,28 @@ class Streams:
             return 80
 
     def write(self, data: bytes) -> None:
-        """Write whole lines in UTF-8: unchanged to a file or pipe, without control characters to a terminal."""
+        """Write whole lines in UTF-8: to a terminal without control characters."""
+        self._put(masked_bytes(data))
+
+    def write_masked(self, data: bytes) -> None:
+        """Write what is masked already, unchanged; not to a terminal."""
+        self.stdout.write(data)
+
+    def write_file(self, data: bytes) -> None:
+        """Write a file that will be used again: unchanged to a file or pipe, but for a terminal as `write` does."""
+        self._put(masked_bytes(data) if self.is_terminal else data)
+
+    def _put(self, data: bytes) -> None:
         # On a terminal a control character in a name could do anything, such as hide lines or retitle the window.
-        if self._is_terminal:
-            self.text(data.decode(errors="backslashreplace"))
+        if self.is_terminal:
+            self.stdout.write(self._encode(harmless_lines(data.decode(errors="backslashreplace"))))
         else:
             self.stdout.write(data)
 
     def write_all(self, pieces: Iterable[bytes]) -> None:
         """Write pieces, each of whole lines, as `write` does."""
-        if self._is_terminal:
-            for piece in pieces:
-                self.write(piece)
-        else:
-            self.stdout.writelines(pieces)
+        for piece in pieces:
+            self.write(piece)
 
     def line(self, text: str = "") -> None:
         """Write one line of output; control characters are escaped for a terminal."""
@@ -88,12 +99,13 @@ class Streams:
             self.line(text)
 
     def text(self, text: str) -> None:
-        """Write text with its own line ends: unchanged to a file or pipe, without control characters to a terminal."""
-        self.stdout.write(self._encode(safe_lines(text) if self._is_terminal else text))
+        """Write text with its own line ends; to a terminal without control characters."""
+        text = masked(text)
+        self.stdout.write(self._encode(harmless_lines(text) if self.is_terminal else text))
 
     def changes(self, text: str) -> bool:
-        """Whether stdout is a terminal, to which `text` and `write` would not write this text unchanged."""
-        return self._is_terminal and safe_lines(text) != text
+        """Whether stdout is a terminal, to which `text` and `write_file` would not write this text unchanged."""
+        return self.is_terminal and safe_lines(text) != text
 
     def say(self, message: str) -> None:
         """Write a message to stderr, with control characters escaped."""

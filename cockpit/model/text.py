@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+from cockpit.model.masking import masked
+
 INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\U000e0100-\U000e01ef]")
 """Characters that count as printable but draw nothing (fillers and joiners; Unicode's Default_Ignorable_Code_Point)."""
 
+_MOST_LOOKED_AT = 4096
 _NAMED_ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
@@ -28,8 +31,11 @@ def escaped(char: str) -> str:
 
 
 def visible(text: str, limit: int = 60) -> str:
-    """Return the text on one line, with escapes for what cannot be seen, cut to about `limit` characters with `…`."""
-    # Cut before escaping: a text of megabytes costs no more than one of sixty characters.
+    """Return the text on one line, without secrets and with escapes for what cannot be seen, cut to about `limit`
+    characters with `…`."""
+    # Cut before escaping: a text of megabytes costs no more than one of sixty characters. A secret must not be cut
+    # before it is recognised, which needs some more of them.
+    text = masked(text[: max(_MOST_LOOKED_AT, limit + 1)])
     shown = text if len(text) <= limit else text[: limit - 1] + "…"
     if is_visible(shown):
         return shown

@@ -9,10 +9,12 @@ does not blink, and hidden text is shown, so that everything in a log can be rea
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from cockpit.present.safe import safe, safe_lines
+from cockpit.model.masked_logs import MaskedPieces, masked_line
+from cockpit.model.masking import masked
+from cockpit.present.safe import harmless, harmless_lines
 from cockpit.present.spans import TEXT, Line, Span
 from cockpit.present.units import size
 
@@ -26,7 +28,7 @@ def left_out_line(amount: int, why: str = "log_limit") -> str:
 
 def log_lines(text: str) -> list[str]:
     """Return the lines of a whole text, without colours and without an empty last line."""
-    lines = text.removesuffix("\n").split("\n")
+    lines = masked(text).removesuffix("\n").split("\n")
     return (
         ["".join(span.text for span in _styled_line(without_colours(each), PLAIN)[0]) for each in lines] if text else []
     )
@@ -34,15 +36,16 @@ def log_lines(text: str) -> list[str]:
 
 class SafeColours:
     """A decoder for a log that arrives in pieces and goes to a terminal: colours stay, all else that a terminal obeys
-    becomes visible."""
+    becomes visible, and secrets are masked. `known`: values of the job's own secret variables."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Sequence[str] = ()) -> None:
+        self._pieces = MaskedPieces(known)
         self._rest = b""
         """The incomplete line at the end, of which a sequence or a character may be cut."""
 
     def feed(self, data: bytes) -> str:
         """Return the text of all complete lines so far."""
-        lines, newline, rest = (self._rest + data).rpartition(b"\n")
+        lines, newline, rest = (self._rest + self._pieces.feed(data)).rpartition(b"\n")
         if not newline and len(rest) < MOST_HELD:
             self._rest = rest
             return ""
@@ -51,7 +54,7 @@ class SafeColours:
 
     def finish(self) -> str:
         """Return the rest of the text."""
-        rest, self._rest = self._rest, b""
+        rest, self._rest = self._rest + self._pieces.finish(), b""
         return self._shown(rest)
 
     def _shown(self, data: bytes) -> str:
@@ -59,9 +62,9 @@ class SafeColours:
             return data.decode("ascii")
         text, at, shown = data.decode("utf-8", "backslashreplace"), 0, list[str]()
         for sequence in _SEQUENCE.finditer(text):
-            shown += [safe_lines(text[at : sequence.start()]), sequence[0]]
+            shown += [harmless_lines(text[at : sequence.start()]), sequence[0]]
             at = sequence.end()
-        return "".join([*shown, safe_lines(text[at:])])
+        return "".join([*shown, harmless_lines(text[at:])])
 
 
 _HARMLESS: Final = bytes([*b"\n\t", *range(0x20, 0x7F)])
@@ -72,8 +75,10 @@ LOOK_BACK: Final = 4096
 """Bytes before a line in which the colours that apply to it may have been set."""
 
 
-def line_of_bytes(data: bytes, before: bytes = b"") -> Line:
-    """Return one line of a log; the colours that the bytes before it set apply to it, too."""
+def line_of_bytes(data: bytes, before: bytes = b"", known: Sequence[str] = ()) -> Line:
+    """Return one line of a log without its secrets; the colours that the bytes before it set apply to it, too. `known`:
+    values of the job's own secret variables."""
+    data = masked_line(data, before, known)
     rendition = PLAIN
     if b"\x1b[" in before:
         *_, (_, rendition) = pieces(before.decode("latin-1"))
@@ -93,7 +98,7 @@ def _styled_line(line: str, rendition: Rendition) -> tuple[Line, Rendition]:
         expanded = (" " * (column % TAB) + text).expandtabs(TAB)[column % TAB :]
         column += len(expanded)
         if expanded:
-            spans.append(Span(safe(expanded), drawn.role))
+            spans.append(Span(harmless(expanded), drawn.role))
     return tuple(spans), rendition
 
 

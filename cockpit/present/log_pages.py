@@ -12,6 +12,8 @@ from cockpit.present.log_lines import LOOK_BACK, line_of_bytes
 from cockpit.present.spans import line_width, wrapped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cockpit.present.log_blocks import LogBlocks
     from cockpit.present.spans import Line
 
@@ -41,8 +43,10 @@ class Row(NamedTuple):
 class LogPages:
     """The rows of a log in a window of some size."""
 
-    def __init__(self, blocks: LogBlocks) -> None:
+    def __init__(self, blocks: LogBlocks, known: Sequence[str] = ()) -> None:
         self.blocks = blocks
+        self._known = known
+        """Values of the job's secret variables, which are masked."""
         self.columns = 80
         self.height = 24
         self.wraps = False
@@ -104,5 +108,5 @@ class LogPages:
         data = self.blocks.bytes_between(begin, end)
         # Colours go on from line to line. Blocks that are not in memory anyway are not read for them.
         near = max(begin - LOOK_BACK, begin // self.blocks.width * self.blocks.width, 0)
-        line = line_of_bytes(data, self.blocks.bytes_between(near, begin))
+        line = line_of_bytes(data, self.blocks.bytes_between(near, begin), self._known)
         return wrapped(line, self.columns) if self.wraps else [line]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from cockpit.present.columns import Column, Context, ValueKind, fact_text, values
 from cockpit.present.map_unique import hardly_repeats, map_unique
-from cockpit.present.safe import safe
+from cockpit.present.safe import harmless
 
 Mask = Callable[[Sequence[Any], Context], list[bool]]
 """A function that returns for each row whether it passes."""
@@ -144,5 +144,5 @@ def _in_texts(wanted: str, texts: list[str | None]) -> list[bool]:
     for place, text in enumerate(texts):
         # Only a text that is shown otherwise than it is may hold the word in its shown form, such as a written escape.
         if text is not None and not passing[place] and not (text.isascii() and text.isprintable()):
-            passing[place] = wanted in safe(text).casefold()
+            passing[place] = wanted in harmless(text).casefold()
     return passing

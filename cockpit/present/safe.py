@@ -1,5 +1,5 @@
-"""Functions that make text from outside harmless for a terminal: characters that could act on it become visible, all
-others stay unchanged.
+"""Functions that make text from outside fit to be shown: characters that could act on a terminal become visible, and
+secrets are masked (`cockpit.model.masking`); all else stays unchanged.
 
 Control, C1, bidirectional, zero-width and other format characters, lone surrogates and line separators are shown as
 Python writes them in a string (`\\x1b`, `\\u202e`). Letters, CJK, emoji and combining marks are unchanged; a zero-width
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from cockpit.model.masking import masked
 from cockpit.model.text import INVISIBLE, escaped
 
 ZERO_WIDTH_JOINER: Final = "\u200d"
@@ -24,7 +25,13 @@ HARMFUL_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def safe(text: str) -> str:
-    """Return the text with every character that a terminal might obey or hide written as an escape."""
+    """Return the text without secrets, and harmless."""
+    return harmless(masked(text))
+
+
+def harmless(text: str) -> str:
+    """Return the text with every character that a terminal might obey or hide written as an escape; secrets stay, as
+    in what the user types."""
     # Nearly all texts are plain ASCII, for which two scans in C suffice; names in other scripts take a third.
     if text.isascii():
         return text if text.isprintable() else _escaped(text)
@@ -34,11 +41,16 @@ def safe(text: str) -> str:
 
 
 def safe_lines(text: str) -> str:
-    """Return a text of several lines made harmless like `safe`: newlines and tabs stay, and a carriage return before a
-    newline is removed."""
+    """Return a text of several lines made fit to be shown like `safe`: newlines and tabs stay, and a carriage return
+    before a newline is removed."""
+    return harmless_lines(masked(text))
+
+
+def harmless_lines(text: str) -> str:
+    """Return a text of several lines made harmless; secrets stay."""
     # Line ends of Windows are no carriage returns that overwrite a line.
     lines = text.replace("\r\n", "\n").split("\n")
-    return "\n".join("\t".join(map(safe, line.split("\t"))) for line in lines)
+    return "\n".join("\t".join(map(harmless, line.split("\t"))) for line in lines)
 
 
 def shortened(text: str) -> str:
@@ -83,8 +95,8 @@ def _joins_emoji(text: str, index: int) -> bool:
 
 
 class LogText:
-    """A decoder for a log that arrives in pieces: UTF-8, undecodable bytes as escapes, harmless; newlines and tabs
-    stay."""
+    """A decoder for a log that arrives in pieces and is masked already: UTF-8, undecodable bytes as escapes, harmless;
+    newlines and tabs stay."""
 
     def __init__(self) -> None:
         from codecs import getincrementaldecoder
@@ -97,10 +109,10 @@ class LogText:
         text = self._held_return + self._decoder.decode(data)
         # A newline that makes this carriage return part of a line end may come with the next piece.
         self._held_return = "\r" if text.endswith("\r") else ""
-        return safe_lines(text.removesuffix("\r"))
+        return harmless_lines(text.removesuffix("\r"))
 
     def finish(self) -> str:
         """Return the rest of the text, including an incomplete character at its end."""
         text = self._held_return + self._decoder.decode(b"", final=True)
         self._held_return = ""
-        return safe_lines(text)
+        return harmless_lines(text)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind, fact_text
 from cockpit.present.moments import day
 from cockpit.present.row_filters import Mask, any_of, can_hold, containing, searched
-from cockpit.present.safe import safe
+from cockpit.present.safe import harmless
 
 _BETWEEN: Final = "\n"
 """Separator between two cells, which no typed word contains."""
@@ -94,7 +94,7 @@ def _plain_cells(cells: tuple[str, ...]) -> str:
     text = _BETWEEN.join(cells)
     if text.isascii() and text.replace(_BETWEEN, "").isprintable():
         return text
-    return _BETWEEN.join((text, *map(safe, cells)))
+    return _BETWEEN.join((text, *map(harmless, cells)))
 
 
 def _lasting_cells(column: Column, rows: Sequence[Any], context: Context) -> Sequence[str]:

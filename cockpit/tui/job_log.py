@@ -9,6 +9,8 @@ from cockpit.model.job import JobState
 from cockpit.tui.log_source import LogSource, Query
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cockpit.backends.base import Backend
     from cockpit.model.ids import JobId
     from cockpit.model.jobrow import JobRow
@@ -58,10 +60,10 @@ class JobLog:
         """Take note that the user has chosen another log."""
         self.is_chosen, self.at_error = True, False
 
-    def source(self, backend: Backend) -> LogSource:
-        """Return the chosen log."""
+    def source(self, backend: Backend, known: Sequence[str] = ()) -> LogSource:
+        """Return the chosen log. `known`: values of the job's secret variables."""
         asked = LogRequest(job=self.job, rank=self.rank, attempt=self.attempt, stream=self.stream)
-        return LogSource(backend, asked)
+        return LogSource(backend, asked, known)
 
 
 async def error_offset(source: LogSource) -> int | None:

@@ -33,7 +33,7 @@ async def open_in_pager(app: Cockpit, source: LogSource) -> None:
     with tempfile.NamedTemporaryFile(prefix="cockpit-log-", suffix=".log") as file:
         if source.blocks.size > LOUD_BYTES:
             app.notify(f"Reading {size(source.blocks.size)} for {argv[0]}.")
-        text = SafeColours()
+        text = SafeColours(source.known)
         async for data in whole_log(source):
             # Beside the event loop: escaping takes a second for some hundred MB.
             file.write((await asyncio.to_thread(text.feed, data)).encode(errors="backslashreplace"))

@@ -14,7 +14,7 @@ from cockpit.present.line_numbers import LineNumbers
 from cockpit.present.log_blocks import BLOCK, LogBlocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cockpit.backends.base import Backend
     from cockpit.model.asking import LogMatches, LogRequest
@@ -39,9 +39,11 @@ class Query(NamedTuple):
 class LogSource:
     """The log of one replica, stream and attempt of a job. Methods that read raise `CockpitError`."""
 
-    def __init__(self, backend: Backend, request: LogRequest) -> None:
+    def __init__(self, backend: Backend, request: LogRequest, known: Sequence[str] = ()) -> None:
         self.backend = backend
         self.request = request
+        self.known = known
+        """Values of the job's secret variables, which are masked where the log is shown."""
         self.blocks = LogBlocks()
         self.numbers = LineNumbers(self.blocks)
         self.opened = asyncio.Event()

@@ -44,7 +44,7 @@ from tests.doubles.samples import (
 from tests.hostile import HOSTILE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
@@ -83,9 +83,9 @@ A_QUEUE = QueueRow(
 )
 
 
-def _from(number: int) -> Iterator[str]:
+def _from(number: int, texts: Sequence[str] = TEXTS) -> Iterator[str]:
     """All texts for ever, from this one on."""
-    return islice(cycle(TEXTS), number % len(TEXTS), None)
+    return islice(cycle(texts), number % len(texts), None)
 
 
 def queues() -> QueuesShown:
@@ -105,20 +105,29 @@ def queues() -> QueuesShown:
 class HostileBackend(MemoryBackend):
     """Refuses what it is asked to do in words that attack too; once a job was held, it cannot be reached any more."""
 
-    def __init__(self) -> None:
+    def __init__(self, texts: Sequence[str] = TEXTS) -> None:
         super().__init__()
-        self.job_rows = list(_job_rows())
-        self.node_rows = [with_attacks(node_row(state_reason="x"), _from(start)) for start in range(len(TEXTS))]
-        self.hold_rows = [with_attacks(hold_row(number), _from(number)) for number in range(len(TEXTS))]
-        self.tree = with_attacks(account_tree(), _from(2))
-        self.ended_jobs = [with_attacks(ended_jobs()[0], _from(start)) for start in range(len(TEXTS))]
-        self.spent = lambda edges: with_attacks(spending(tuple(edges)), _from(5))
-        self.queued = QueuesShown(tuple(with_attacks(A_QUEUE, _from(start)) for start in range(len(TEXTS))), TEXTS[0])
-        self.order = with_attacks(priorities(), _from(3))
-        self.queued = with_attacks(queues(), _from(4))
-        self.catalogued = with_attacks(catalogue_shown(), _from(6))
-        self.outlooks = {number: with_attacks(outlook(), _from(number)) for number in range(1, len(TEXTS))}
-        self.log = "\n".join(TEXTS).encode("utf-8", "surrogatepass") + b"\xff\xfe\n" + LONG_LINE.encode()
+        self.texts = texts
+        self.job_rows = list(_job_rows(texts))
+        self.node_rows = [
+            with_attacks(node_row(state_reason="x"), _from(start, self.texts)) for start in range(len(self.texts))
+        ]
+        self.hold_rows = [
+            with_attacks(hold_row(number), _from(number, self.texts)) for number in range(len(self.texts))
+        ]
+        self.tree = with_attacks(account_tree(), _from(2, self.texts))
+        self.ended_jobs = [with_attacks(ended_jobs()[0], _from(start, self.texts)) for start in range(len(self.texts))]
+        self.spent = lambda edges: with_attacks(spending(tuple(edges)), _from(5, self.texts))
+        self.queued = QueuesShown(
+            tuple(with_attacks(A_QUEUE, _from(start, self.texts)) for start in range(len(self.texts))), self.texts[0]
+        )
+        self.order = with_attacks(priorities(), _from(3, self.texts))
+        self.queued = with_attacks(queues(), _from(4, self.texts))
+        self.catalogued = with_attacks(catalogue_shown(), _from(6, self.texts))
+        self.outlooks = {
+            number: with_attacks(outlook(), _from(number, self.texts)) for number in range(1, len(self.texts))
+        }
+        self.log = "\n".join(self.texts).encode("utf-8", "surrogatepass") + b"\xff\xfe\n" + LONG_LINE.encode()
         self.lost = False
 
     async def overview(self) -> Overview:
@@ -128,7 +137,7 @@ class HostileBackend(MemoryBackend):
 
     async def clusters(self) -> list[ClusterRow]:
         away = ClusterRow(name="x", way="x", state=ClusterState.SILENT, reason="x", overview=overview())
-        return [with_attacks(away, _from(start)) for start in range(len(TEXTS))]
+        return [with_attacks(away, _from(start, self.texts)) for start in range(len(self.texts))]
 
     async def fleet(self, *, job: JobId | None = None, pods: bool = False, jobs: object = ()) -> FleetShown:
         del job
@@ -147,18 +156,18 @@ class HostileBackend(MemoryBackend):
         pod = FleetPodRow(
             job=JobId(4), name="x", cluster="x", ready=0, containers=1, status="x", restarts=0, created_at=NOW, node="x"
         )
-        every = [_from(start) for start in range(len(TEXTS))]
+        every = [_from(start, self.texts) for start in range(len(self.texts))]
         if pods:
             return FleetShown(pods=tuple(with_attacks(pod, texts) for texts in every))
         return FleetShown(jobs=tuple(with_attacks(row, texts) for texts in every))
 
     async def own_object(self, job: JobId, *, cluster: str = "") -> MemberObject:
         del job, cluster
-        return with_attacks(MemberObject(cluster="x", own="x", form="text", text="x"), _from(0))
+        return with_attacks(MemberObject(cluster="x", own="x", form="text", text="x"), _from(0, self.texts))
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
         row = next(row for row in self.job_rows if row.id == job)
-        texts = _from(job)
+        texts = _from(job, self.texts)
         shown = with_attacks(waiting_detail() if row.reason is not None else detail(), texts)
         return replace(shown, row=row, log_tail="\n".join(islice(texts, 6)))
 
@@ -168,13 +177,15 @@ class HostileBackend(MemoryBackend):
 
     def _act(self, *asked: object) -> None:
         self.lost = asked[0] == "hold"
-        raise RequestRefused(Refusal(RefusalKind.CONFLICT, "no \x1b]52;c;cm0=\x07\u202e[bold]" + "\n".join(TEXTS[:4])))
+        raise RequestRefused(
+            Refusal(RefusalKind.CONFLICT, "no \x1b]52;c;cm0=\x07\u202e[bold]" + "\n".join(self.texts[:4]))
+        )
 
 
-def _job_rows() -> Iterator[JobRow]:
+def _job_rows(texts: Sequence[str]) -> Iterator[JobRow]:
     """Each text once in the sight of each column, whatever is cut off."""
-    for number, text in enumerate(TEXTS, 1):
-        other = TEXTS[number % len(TEXTS)]
+    for number, text in enumerate(texts, 1):
+        other = texts[number % len(texts)]
         names = {"name": text, "user": other, "command": text, "project": other, "output": text, "algorithm": other}
         reason = NoEligibleNode(pins=(NodeName(text),), pool=other) if number % 2 else Held(text, NOW)
         yield job_row(3 * number, **names, placed_on=(NodeName(text), NodeName(other)))

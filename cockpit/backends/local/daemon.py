@@ -20,8 +20,9 @@ import secrets
 import shlex
 import sys
 from contextlib import suppress
+from io import TextIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from msgspec.structs import replace
 
@@ -41,6 +42,7 @@ from cockpit.launch.plan import launch_plan
 from cockpit.launch.world import world_files
 from cockpit.model.catalogue import ProjectEntry
 from cockpit.model.fleet import Member
+from cockpit.model.masking import masked
 from cockpit.runtime.alert_senders import Smtp, Webhook
 from cockpit.runtime.alerts import AlertLimit, Alerts, Channels
 from cockpit.runtime.clock import Deadline, SystemClock
@@ -92,6 +94,7 @@ def main(arguments: Sequence[str], link_to: Callable[[str], MemberLink] | None =
     of config.toml, for the members of a fleet.
     """
     system = "--system" in arguments
+    sys.stderr = _MaskedLog(sys.stderr)
     # The folder that it was started in may be unmounted or removed later.
     os.chdir("/")
     try:
@@ -103,6 +106,23 @@ def main(arguments: Sequence[str], link_to: Callable[[str], MemberLink] | None =
         print(f"cockpit engine: {error}", file=sys.stderr)  # noqa: T201 - stderr is the engine's log
         return STORE_FAILED if isinstance(error, StoreError) and not isinstance(error, FolderInUse) else 1
     return 0
+
+
+class _MaskedLog(TextIOBase):
+    """The engine's log, its stderr, without secrets: what Python, asyncio and the engine itself write of defects."""
+
+    def __init__(self, log: TextIO) -> None:
+        self._log = log
+
+    def write(self, text: str) -> int:
+        self._log.write(masked(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._log.flush()
+
+    def fileno(self) -> int:
+        return self._log.fileno()
 
 
 def _links(settings: UserSettings, link_to: Callable[[str], MemberLink]) -> dict[str, MemberLink]:

@@ -132,7 +132,7 @@ async def run_export(call: Call) -> int:
 
     # What cluster.toml defines is not the catalogue's, and could not be applied again.
     entries = [row.entry for row in await _rows(call) if not row.of_rules]
-    call.streams.write(catalogue_text(entries).encode())
+    call.streams.write_file(catalogue_text(entries).encode())
     return ExitCode.OK
 
 

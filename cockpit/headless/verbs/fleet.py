@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from cockpit.headless.arguments import Verb, reference
+from cockpit.headless.arguments import Verb, add_reveal_option, reference
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call
@@ -40,6 +40,7 @@ async def _pod_rows(call: Call) -> tuple[FleetPodRow, ...]:
 def object_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("job", type=reference, metavar="ID", help="the job")
     parser.add_argument("-m", "--member", default="", metavar="NAME", help="the member cluster (the first that has it)")
+    add_reveal_option(parser)
 
 
 async def run_object(call: Call) -> int:

@@ -7,7 +7,7 @@ from argparse import ArgumentParser
 from typing import TYPE_CHECKING
 
 from cockpit.errors import RequestRefused
-from cockpit.headless.arguments import Verb, reference
+from cockpit.headless.arguments import Verb, add_reveal_option, reference
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, is_page, write_rows
 from cockpit.headless.services import Call
@@ -32,6 +32,7 @@ def job_arguments(parser: ArgumentParser) -> None:
         help="the nodes on which this job places no worker for now, and why",
     )
     add_output_options(parser, select=False)
+    add_reveal_option(parser)
 
 
 async def run_job(call: Call) -> int:

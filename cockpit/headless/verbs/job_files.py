@@ -11,7 +11,7 @@ import msgspec
 
 from cockpit.errors import RequestRefused
 from cockpit.formats.job.template import KINDS, REGULAR, template
-from cockpit.headless.arguments import UsageError, Verb
+from cockpit.headless.arguments import UsageError, Verb, add_reveal_option
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import command_of
 from cockpit.headless.output import add_output_options, chosen_rows, is_page, write_rows
@@ -19,6 +19,7 @@ from cockpit.headless.records import JSON_VERSION
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.submit import placed, read_files
 from cockpit.model.capabilities import Ability
+from cockpit.model.masking import masked_spec
 from cockpit.present.columns import table_schema
 from cockpit.present.safe import safe
 from cockpit.present.tables.all import TABLES
@@ -56,6 +57,7 @@ FORMS = (
 def convert_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("files", nargs=1, metavar="FILE", help="as for submit; - is stdin")
     parser.add_argument("--to", choices=FORMS, default="yaml", metavar="FORM", help=", ".join(FORMS))
+    add_reveal_option(parser)
 
 
 async def run_convert(call: Call) -> int:
@@ -68,16 +70,18 @@ async def run_convert(call: Call) -> int:
     def read(source: str, text: str) -> list[JobSpec]:
         return call.services.read_jobs(f"{source}.json", text, "/")
 
-    result = written(specs[0], Form(call.args.to), read)
+    # Secrets stay in a file, which is submitted or applied next and would not work without them.
+    spec = masked_spec(specs[0]) if call.streams.is_terminal else specs[0]
+    result = written(spec, Form(call.args.to), read)
     if result.lost:
         # On stderr, since stdout is the converted job, which is often piped on.
         call.streams.say(f"{call.args.to} cannot say all of: {', '.join(map(safe, result.lost))}")
-    call.streams.write(result.text.encode())
+    call.streams.write_file(result.text.encode())
     # What is copied from a terminal would not be the text that a file gets.
-    if call.streams.changes(result.text):
+    if spec is not specs[0] or call.streams.changes(result.text):
         call.streams.say(
-            "Do not copy this from the terminal: characters that would act on the terminal are shown as text, such as "
-            "\\x1b. For the unchanged text write it into a file: `cockpit convert … > FILE`."
+            "Do not copy this from the terminal: secrets are shown as ***, and characters that would act on the "
+            "terminal as text, such as \\x1b. For the unchanged text write it into a file: `cockpit convert … > FILE`."
         )
     return ExitCode.OK
 
@@ -95,6 +99,7 @@ def launch_arguments(parser: ArgumentParser) -> None:
         "--dry-run", action="store_true", required=True, help="only show it; `cockpit submit` starts jobs"
     )
     add_output_options(parser)
+    add_reveal_option(parser)
 
 
 async def run_launch(call: Call) -> int:
@@ -125,7 +130,7 @@ async def _scripts(call: Call, specs: Sequence[JobSpec], places: Sequence[str]) 
     rows = []
     for spec, place in zip(specs, places, strict=True):
         try:
-            shown = await call.backend.written(spec)
+            shown = await call.backend.written(masked_spec(spec))
         except RequestRefused as no:
             raise RequestRefused(placed(no.refusal, [place])) from no
         if shown is not None:
@@ -151,6 +156,7 @@ def _launches(name: str, spec: JobSpec, who: Submitter, nodes: Sequence[Node]) -
     from cockpit.model.ids import JobId, ReplicaId
     from cockpit.present.tables.launch import Launch
 
+    spec = masked_spec(spec)
     placement = example_placement(spec)
     mpi = _mpi_of(spec)
     for part in placement:

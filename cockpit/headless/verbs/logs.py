@@ -1,12 +1,14 @@
-"""`cockpit logs`: what a replica wrote, unchanged into a file or pipe, and without control characters on a terminal."""
+"""`cockpit logs`: what a replica wrote, without secrets, and on a terminal without control characters."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Sequence
 
 import msgspec
 
-from cockpit.headless.arguments import UsageError, Verb, count, reference
+from cockpit.errors import RequestRefused
+from cockpit.headless.arguments import UsageError, Verb, add_reveal_option, count, reference
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.log_matches import LogReader, matching_lines
 from cockpit.headless.services import Call
@@ -15,6 +17,7 @@ from cockpit.model.asking import LogRequest, LogSearch, LogStream, was_emptied
 from cockpit.model.capabilities import Ability
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
+from cockpit.model.masked_logs import MaskedPieces, known_secrets
 from cockpit.present.safe import LogText
 from cockpit.present.states import exit_words
 
@@ -41,6 +44,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--around", type=count, metavar="BYTE", help="only the lines around this offset")
     parser.add_argument("--lines", type=count, metavar="N", default=20, help="so many before and after it (20)")
     parser.add_argument("-f", "--follow", action="store_true", help="follow the log until the job has ended")
+    add_reveal_option(parser)
 
 
 async def run(call: Call) -> int:
@@ -78,7 +82,7 @@ async def print_part(call: Call, request: LogRequest) -> int:
     args = call.args
     if args.follow or args.tail is not None or (args.search is not None and args.around is not None):
         raise UsageError("--search and --around go neither together nor with --tail or --follow.")
-    reader, writer = LogReader(call.backend, request), _Writer(call.streams)
+    reader, writer = LogReader(call.backend, request), await _writer(call, JobId(request.job))
     await reader.open()
     if args.around is not None:
         async for data in reader.bytes_between(*await reader.around(args.around, args.lines)):
@@ -170,7 +174,7 @@ def _after_newline(block: bytes, skipped: int) -> int:
 
 async def copy_from(call: Call, request: LogRequest, offset: int) -> None:
     """Write the log from this offset to its present end, with `--follow` to its last end."""
-    writer = _Writer(call.streams)
+    writer = await _writer(call, JobId(request.job))
     while True:
         chunk = await call.backend.logs(msgspec.structs.replace(request, offset=offset, wait=call.args.follow))
         writer.write(chunk.data)
@@ -185,24 +189,38 @@ async def copy_from(call: Call, request: LogRequest, offset: int) -> None:
     writer.finish()
 
 
-class _Writer:
-    """Writes raw bytes for programs, and text without control characters for people."""
+async def _writer(call: Call, job: JobId) -> _Writer:
+    """Return a writer that also masks the values of the job's own secret variables."""
+    try:
+        known = known_secrets((await call.backend.job(job)).job.spec.env)
+    except RequestRefused:  # its log may be there longer than the job itself
+        known = ()
+    return _Writer(call.streams, known)
 
-    def __init__(self, streams: Streams) -> None:
+
+class _Writer:
+    """Writes bytes for programs, and text without control characters for people; both without secrets."""
+
+    def __init__(self, streams: Streams, known: Sequence[str]) -> None:
         self._streams = streams
+        self._pieces = MaskedPieces(known)
         self._text = LogText() if streams.stdout.isatty() else None
 
     def write(self, data: bytes) -> None:
-        if self._text is None:
-            self._streams.write(data)
-        else:
-            self._streams.text(self._text.feed(data))
+        self._put(self._pieces.feed(data))
         # At once: with `--follow`, output must not wait in a buffer.
         self._streams.flush()
 
     def finish(self) -> None:
+        self._put(self._pieces.finish())
         if self._text is not None:
             self._streams.text(self._text.finish())
+
+    def _put(self, data: bytes) -> None:
+        if self._text is None:
+            self._streams.write_masked(data)
+        else:
+            self._streams.text(self._text.feed(data))
 
 
 LOGS = Verb(

@@ -16,6 +16,7 @@ from cockpit.launch.example_placement import example_cards, example_placement
 from cockpit.launch.plan import LaunchPlan, launch_plan
 from cockpit.launch.sweeps import task_spec
 from cockpit.model.ids import JobId, ReplicaId
+from cockpit.model.masking import masked_spec
 from cockpit.model.node import NodeState
 from cockpit.model.spec import JobKind
 from cockpit.present.command_text import shell_text
@@ -155,6 +156,7 @@ def preview_lines(
 ) -> Iterator[Line]:
     """Yield the preview's title and lines. `known`: the spec with catalogue names replaced as far as they are known."""
     yield line(Span(preview, STRONG))
+    spec, known = masked_spec(spec), masked_spec(known)
     match preview:
         case Preview.RUNS:
             yield from run_lines(known, submitter, nodes, columns)

@@ -12,6 +12,7 @@ from cockpit.launch.plan import LaunchPlan, launch_plan
 from cockpit.launch.workspace import mounted_folders
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST as HOST_IMAGE
+from cockpit.model.masking import masked_env, masked_spec
 from cockpit.model.spec import HomeAccess
 from cockpit.present import units
 from cockpit.present.command_text import shell_text
@@ -173,7 +174,9 @@ def _plans(job: Job, attempt: Attempt, panel: PanelContext) -> Iterator[tuple[in
             yield place.rank, f"{safe(place.node)} is not known here, so neither is what it gives to the container."
             continue
         try:
-            plan = launch_plan(job.spec, job.submitter, node, place, attempt.whole_placement, replica, job.array)
+            plan = launch_plan(
+                masked_spec(job.spec), job.submitter, node, place, attempt.whole_placement, replica, job.array
+            )
         # An old placement may name cards or nodes that are gone; the other ranks are shown all the same.
         except (SpecErrors, LookupError) as error:
             yield place.rank, safe(str(error))
@@ -183,6 +186,6 @@ def _plans(job: Job, attempt: Attempt, panel: PanelContext) -> Iterator[tuple[in
 
 def _variables(env: dict[str, str]) -> Iterator[Line]:
     names = widest([safe(name) for name in env])
-    for name in sorted(env):
-        value = Span(safe(env[name])) if env[name] else Span(EMPTY, MUTED)
+    for name, shown in sorted(masked_env(env).items()):
+        value = Span(safe(shown)) if shown else Span(EMPTY, MUTED)
         yield line(Span(f"{INDENT}  {pad(safe(name), names)}  ", ACCENT), value)

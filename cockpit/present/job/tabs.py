@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from cockpit.model.masking import masked, masked_spec
 from cockpit.present.events.sentences import event_sentence
 from cockpit.present.fleet_placement import fleet_lines
 from cockpit.present.job import page
@@ -101,13 +102,14 @@ def _spec(detail: JobDetail, _: PanelContext) -> Iterator[Line]:
         placed = f"Spec {attempt.spec_index + 1} of {len(specs)} was placed; the others are withdrawn."
         yield line(Span(f"{INDENT}{placed}", MUTED))
         yield line()
-    for text in spec_as_yaml(detail.job.spec).rstrip("\n").split("\n"):
+    # As a whole: a secret may have several lines.
+    for text in masked(spec_as_yaml(masked_spec(detail.job.spec))).rstrip("\n").split("\n"):
         yield _yaml_line(safe(text))
 
 
 def _record(detail: JobDetail, _: PanelContext) -> Iterator[Line]:
     """Yield the engine's record of the job as indented JSON."""
-    text = msgspec.json.format(msgspec.json.encode(detail.job), indent=2).decode()
+    text = masked(msgspec.json.format(msgspec.json.encode(detail.job), indent=2).decode())
     for each in text.split("\n"):
         name, colon, value = each.partition(": ")
         if colon and name.endswith('"'):

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from cockpit.launch.plan import LaunchPlan
+from cockpit.model.masking import masked_env
 from cockpit.present.columns import Column, TableView, ValueKind
 from cockpit.present.command_text import shell_text
 from cockpit.present.safe import safe
@@ -26,7 +27,7 @@ class Launch(msgspec.Struct, frozen=True):
 
 
 def _texts(values: dict[str, str]) -> str:
-    return " ".join(f"{safe(name)}={safe(value)}" for name, value in values.items())
+    return " ".join(f"{safe(name)}={safe(value)}" for name, value in masked_env(values).items())
 
 
 _OF_TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -51,6 +52,7 @@ LAUNCH: Final = TableView(
             ValueKind.RECORD,
             field="plan.env",
             words=lambda row, _: _texts(row.plan.env),
+            record_json=masked_env,
             schema=_OF_TEXTS,
             wide=True,
         ),
@@ -132,4 +134,4 @@ def _command_lines(name: str, command: str) -> Iterator[str]:
 
 
 def _texts_launch_page(env: dict[str, str]) -> Iterator[str]:
-    return (f"  {safe(name)}={safe(env[name])}" for name in sorted(env))
+    return (f"  {safe(name)}={safe(value)}" for name, value in sorted(masked_env(env).items()))

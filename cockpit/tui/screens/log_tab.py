@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.errors import CockpitError
 from cockpit.model.asking import LogStream
+from cockpit.model.masked_logs import known_secrets
 from cockpit.present.log_pages import LogPages
 from cockpit.present.spans import Span, key_hint
 from cockpit.present.units import grouped
@@ -92,10 +93,11 @@ class LogTab:
         """Show the log until it ends."""
         app, view = self._page.app, self.view
         try:
+            detail = await self._page.detail()
             if not self.log.is_chosen:
-                await self.log.choose((await self._page.detail()).row, app.backend)
+                await self.log.choose(detail.row, app.backend)
                 self._page.draw()
-            source = self.log.source(app.backend)
+            source = self.log.source(app.backend, known_secrets(detail.job.spec.env))
             self.finder.stop()
             view.open(source)
             await source.open()

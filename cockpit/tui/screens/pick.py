@@ -109,7 +109,7 @@ async def pick(
 
 def _title(title: str, verb: str, deletion: str) -> Line:
     delete = key_hint("X", deletion, "   ") if deletion else ()
-    return (Span(title, STRONG), *key_hint("Enter", verb, "   "), *delete)
+    return (Span(safe(title), STRONG), *key_hint("Enter", verb, "   "), *delete)
 
 
 class _Choices:

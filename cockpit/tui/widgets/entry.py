@@ -11,7 +11,7 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Label
 
 from cockpit.present.form.fields import title
-from cockpit.present.safe import safe
+from cockpit.present.safe import harmless, safe
 from cockpit.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class SafeInput(Input):
 
     def validate_value(self, value: str) -> str:
         """Remove control characters from a value, such as a paste or a node's name: they would be invisible in it."""
-        return value if safe(value) == value else "".join(char for char in value if safe(char) == char)
+        return value if harmless(value) == value else "".join(char for char in value if harmless(char) == char)
 
 
 class Candidate(NamedTuple):
@@ -117,7 +117,7 @@ class Entry(SafeInput):
         self.kind = kind
         self.suggester = Completion(offer) if offer is not None else None
         self._candidates, self._place = (), None
-        self.placeholder = hint
+        self.placeholder = safe(hint)
         # The text that is there at first is no typing: it would be taken for a filter that the user changes.
         with self.prevent(Input.Changed):
             self.value = value

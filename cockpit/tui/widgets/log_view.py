@@ -79,7 +79,7 @@ class LogView(Widget, can_focus=True):
         """Show this log from its end on, once it was read; None: none."""
         self.workers.cancel_node(self)
         self.source = source
-        self._pages = LogPages(source.blocks) if source is not None else None
+        self._pages = LogPages(source.blocks, source.known) if source is not None else None
         self._top, self._left, self.rows, self._moves, self._is_loading = Place(), 0, [], [], False
         self.match = None
         self.refresh()
@@ -165,7 +165,7 @@ class LogView(Widget, can_focus=True):
         if self.source is None or self._pages is None or not self.is_mounted:
             return
         if self._pages.blocks is not self.source.blocks:  # the log began anew
-            self._pages, self._top = LogPages(self.source.blocks), Place()
+            self._pages, self._top = LogPages(self.source.blocks, self.source.known), Place()
         pages = self._pages
         pages.columns, pages.height, pages.wraps = self._text_columns(), max(1, self.size.height), self._wraps
         try:
@@ -236,7 +236,7 @@ class LogView(Widget, can_focus=True):
             data = self.source.blocks.bytes_between(self.match[0], sum(self.match))
         except NotLoaded:
             return ""
-        return plain(line_of_bytes(data))
+        return plain(line_of_bytes(data, known=self.source.known))
 
     def _time(self, row: Row) -> Span:
         assert self.source is not None
@@ -270,7 +270,7 @@ class LogView(Widget, can_focus=True):
                 data = self.source.blocks.bytes_between(row.place.offset, row.end)
             except NotLoaded:
                 return
-            self.app.copy_to_clipboard(plain(line_of_bytes(data)).strip())
+            self.app.copy_to_clipboard(plain(line_of_bytes(data, known=self.source.known)).strip())
             self.app.notify("copied the line")
 
     def on_mouse_scroll_down(self) -> None:
