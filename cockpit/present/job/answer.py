@@ -205,13 +205,20 @@ def _starts(row: JobRow, panel: PanelContext) -> Line:
 
 
 def _what_ifs(row: JobRow, panel: PanelContext) -> Iterator[Line]:
-    """Yield requests that would start sooner: `w with 4 cards instead of 8: now`; none if the action has no key."""
+    """Yield requests that would start sooner: `w with 4 cards instead of 8: now`; none if the action has no key. The
+    first one says that it is cockpit's plan, if another scheduler decides."""
     outlook, key = _outlook(row, panel), panel.keys.get("what_if")
     if outlook is None or key is None:
         return
     for number, each in enumerate(outlook.what_ifs):
         lead = (Span(f"{key} ", ACCENT),) if not number else (Span("  "),) if panel.beside else ()
-        yield (*lead, Span(f"{what_if(each)}: ", MUTED), Span(until(each.forecast, panel.context), STRONG), Span(GAP))
+        by = "by cockpit's plan, " if outlook.scheduler and not number else ""
+        yield (
+            *lead,
+            Span(f"{by}{what_if(each)}: ", MUTED),
+            Span(until(each.forecast, panel.context), STRONG),
+            Span(GAP),
+        )
 
 
 def _fitting(shown: list[Span], pieces: Iterator[Line], panel: PanelContext) -> Line:

@@ -151,6 +151,14 @@ def test_a_waiting_job_shows_its_start_the_jobs_before_it_and_what_would_start_i
     assert "  w with 2 cards instead of 4: now   with a limit of 2 h instead of 8 h: in 10 min" in rest
 
 
+@pytest.mark.req("UI-02", "KU-05")
+def test_what_would_start_a_job_of_another_scheduler_is_marked_as_cockpits_plan() -> None:
+    keys, row = KEYS | {"what_if": "w"}, queued_row(4720, name="vit-sweep")
+    foretold = around(140, keys=keys)._replace(outlook=replace(outlook(), scheduler="Kueue"))
+    lines = ["".join(span.text for span in each) for each in answer(row, waiting_detail(), foretold)]
+    assert any(each.startswith("  w by cockpit's plan, with 2 cards instead of 4: now") for each in lines)
+
+
 @pytest.mark.req("UI-02")
 def test_where_the_panel_is_narrow_the_start_comes_second() -> None:
     foretold = around(60, keys=KEYS | {"what_if": "w"})._replace(outlook=outlook())
