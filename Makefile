@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PYTHON_IN_VENV := .venv/bin/python
 SOURCES := $(shell find cockpit tests themes fixtures -type f -not -name '*.pyc')
 
-.PHONY: help setup setup-tests run test real-slurm real-kubernetes kubernetes-answers check format-check lint types imports architecture bench mutants chaos pictures requirements sizes format clean
+.PHONY: help setup setup-tests run test real-slurm real-kubernetes kubernetes-answers check format-check lint types imports architecture bench mutants chaos soak pictures requirements sizes format clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-19s%s\n", $$1, $$2 }'
@@ -67,6 +67,9 @@ mutants: setup ## small mutations of the product that its tests miss: make mutan
 
 chaos: setup setup-tests ## elastic jobs while everything fails, for ten minutes: make chaos ARGS=SEED:MINUTES
 	@COCKPIT_CHAOS=$(or $(ARGS),1:10) $(PYTHON_IN_VENV) -m pytest -q tests/e2e/chaos
+
+soak: setup ## a monkey at the demo and at a real engine, 3 000 events each: make soak ARGS=SEED:EVENTS
+	@COCKPIT_SOAK=$(or $(ARGS),1:3000) $(PYTHON_IN_VENV) -m pytest -q -p no:xdist tests/tui/test_monkey.py
 
 pictures: setup ## docs/pictures: the cockpit as the scripts in fixtures/plays see it
 	@set -e; for script in fixtures/plays/*.play; do .venv/bin/cockpit play "$$script" --out docs/pictures; done

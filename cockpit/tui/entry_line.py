@@ -92,7 +92,7 @@ class EntryLine:
         """Open the command line with `text` in it."""
         self.entry.ask(COMMAND, text, HINTS[COMMAND], self._dispatcher.command_offer)
         self.draw_offer()
-        self.entry.run_worker(self._poller.fetch_names(), name="names", group="names", exclusive=True)
+        self.entry.run_worker(self._poller.fetch_names(), name="names", group="names")
 
     def ask_weights(self) -> None:
         """Open the entry line with the present weights; the view shows the order under the typed ones."""

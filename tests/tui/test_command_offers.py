@@ -141,3 +141,16 @@ async def test_a_name_of_several_jobs_and_a_task_of_a_folded_array_are_not_acted
         await cockpit.press(":").type("cancel twin").press("Enter").sees("2 jobs are called twin; type the id")
         await cockpit.press(":").type("cancel 2_1").press("Enter").sees("Job 2_1 is part of a folded array")
         assert all(row.ended_at is None for row in await lab.backend.jobs())
+
+
+@pytest.mark.req("UI-26", "UI-30")
+async def test_a_click_behind_a_change_of_the_text_takes_nothing() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press(":").type("nodes drain ").press("Tab").sees("nodes drain n01")
+        await cockpit.type("zzz").sees("zzz")
+        entry = cockpit.app.main_screen.entry_line.entry
+        entry.take(1)
+        assert (entry.value, entry.offered()[1]) == ("nodes drain n01zzz", None)
+        await cockpit.type("!").sees("zzz!").press("Esc")
+        assert not cockpit.app.failed

@@ -37,6 +37,7 @@ async def choose_cluster(app: Cockpit) -> None:
 
 async def open_demo(app: Cockpit) -> None:
     """Run a demo in a process of its own on this terminal, and return when the user quits it."""
+    app.check_terminal()
     with app.suspend():
         # A process of its own, which draws and reads keys itself; this application waits until it ends.
         subprocess.run([sys.executable, "-P", "-m", "cockpit.cli", "demo"], check=False)  # noqa: ASYNC221 - the screen is the demo's now

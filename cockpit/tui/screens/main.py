@@ -267,6 +267,9 @@ class MainScreen(Screen[None]):
         if not self._can_draw:
             return
         panel, view = self.query_one("#answer", Lines), self.tables.view
+        # The row that the panel is about is drawn for the same moment: figures of both stand in one frame.
+        if (row_id := self.tables.table.cursor_id) is not None and self.tables.rows[view.id].place(row_id) is not None:
+            self.tables.table.rows_changed([row_id], news=False)
         row = self.tables.row_under_cursor(view.id)
         lines = () if row is None else view.panel(row, self._view_context(panel.size.width, panel.size.height))
         panel.show(hung_within(lines, panel.size.width, panel.size.height))

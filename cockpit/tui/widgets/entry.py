@@ -137,11 +137,12 @@ class Entry(SafeInput):
         return completion.offer(self.value), None
 
     def take(self, place: int) -> None:
-        """Replace the text by the offered completion at this place."""
-        self._candidates = self.offered()[0].candidates
-        if self._candidates:
-            self._place = place % len(self._candidates)
-            self.value = self._candidates[self._place].line
+        """Replace the text by the offered completion at this place, unless nothing is offered by now."""
+        # Together: the place is one in the list that was offered, and a click may come behind a change of the text.
+        candidates = self.offered()[0].candidates
+        self._candidates, self._place = candidates, place % len(candidates) if candidates else None
+        if self._place is not None:
+            self.value = candidates[self._place].line
         self.action_end()
 
     def _complete(self, step: int) -> None:
