@@ -9,11 +9,16 @@ import pytest
 
 from cockpit.model.catalogue import DatasetEntry, EntryChange
 from cockpit.model.ids import JobId
+from tests.backends.kubernetes.test_editing import PODS, PYTORCH, a_pod_of, a_pytorch_job
+from tests.doubles.kubernetes_api import FakeApi
 from tests.tui.lab import a_lab, job, the_lab
+from tests.tui.test_kubernetes import at_kubernetes
+from tests.tui.test_slurm_acts import cluster
 
 if TYPE_CHECKING:
     from tests.tui.driver import Cockpit
 
+SLURM_QOS = "urgent  priority 500 · preempts normal"
 RULED = str(Path(__file__).with_name("ruled.toml"))
 READY = "Give a name"
 
@@ -103,6 +108,24 @@ async def test_a_choice_is_clicked() -> None:
         y = next(number for number, line in enumerate(screen.splitlines()) if "pytorch" in line)
         await cockpit.player._pilot.click(offset=(screen.splitlines()[y].index("pytorch"), y))
         await cockpit.sees("mode          pytorch").misses("horovod")
+
+
+@pytest.mark.req("UI-31", "SL-20")
+async def test_partitions_and_qos_of_a_slurm_cluster_are_chosen() -> None:
+    async with cluster("alice") as cockpit:
+        await into(cockpit.press("n").sees(READY, "room now on"), "qos", "The QOS; by").press("Enter").sees(SLURM_QOS)
+        await cockpit.type("sca").misses(SLURM_QOS).press("Enter").sees("qos           scav")
+
+
+@pytest.mark.req("UI-31", "KU-07")
+async def test_the_image_of_another_job_is_chosen_on_kubernetes(tmp_path: Path) -> None:
+    async with FakeApi() as server:
+        server.create(PODS, a_pod_of(server.create(PYTORCH, a_pytorch_job(suspend=False))))
+        async with at_kubernetes(server, tmp_path) as cockpit:
+            await cockpit.sees("train").press("n").sees(READY, "a pod needs an image").type("mine")
+            await into(cockpit, "image", "The root file system").press("Enter")
+            await cockpit.sees("img:1  the image of job train").misses("a pod needs an image").press("Enter")
+            await cockpit.sees("image         img:1").misses("the image of job train", "a pod needs an image")
 
 
 @pytest.mark.req("UI-31", "UI-24")

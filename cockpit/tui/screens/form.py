@@ -132,7 +132,7 @@ class FormScreen(Dialog[None]):
             self._show_errors,
         )
         self._shows = Preview.RUNS
-        self._field = ""
+        self._field = grouped(form.texts)[0][1][0]
         """The path of the focused field; empty: the heading of a folded group has the focus."""
         self._folded: set[str] = set()
         """The titles of the groups whose fields are hidden."""
@@ -219,7 +219,9 @@ class FormScreen(Dialog[None]):
                 self.app.action_focus_next()
             else:
                 self._take_choice(choice)
-        elif row is None or not self._chooser.open(row, self.size):
+        elif row is not None and self._chooser.open(row, self.size):
+            self._show_errors()  # that of this field would be below the list
+        else:
             self.app.action_focus_next()
 
     @on(ChoiceList.Clicked)
@@ -491,7 +493,10 @@ class FormScreen(Dialog[None]):
         self._show_field_help()
         self.query_one("#verdict", Lines).show([self._verdict()])
         self.query_one("#form-keys", Lines).show([KEYS])
-        self.query_one("#aside", LineView).show(list(self._aside(max(20, self.query_one("#aside").size.width - 1))))
+        aside = self.query_one("#aside", LineView)
+        # Before it has a size, its text would be wrapped to a column; it is drawn again as soon as it has one.
+        if aside.size.width:
+            aside.show(list(self._aside(max(20, aside.size.width - 1))))
 
     def _verdict(self) -> Line:
         judged = self._result
