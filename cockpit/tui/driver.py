@@ -8,10 +8,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from textual._xterm_parser import XTermParser
 from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from io import TextIOWrapper
 
     from textual.app import App
@@ -27,6 +30,23 @@ def _lenient_decoder(encoding: str) -> partial[IncrementalDecoder]:
 
 
 linux_driver.getincrementaldecoder = _lenient_decoder  # type: ignore[attr-defined,assignment]  # Textual keeps it there
+
+
+class EscapeKeepingParser(XTermParser):
+    """Textual's parser of what a terminal sends, made to keep an Escape with another key right behind it.
+
+    Over a slow line both come in one piece, and a terminal sends the same for a key with Alt. Textual drops the Escape
+    unless the key is a letter or a digit: Esc and then `:` would be `:` alone, also for a shell in the terminal pane.
+    """
+
+    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[Key]:
+        for event in super()._sequence_to_key_events(sequence, alt=alt):
+            if alt and not event.key.startswith("alt+"):
+                yield Key("escape", "\x1b")
+            yield event
+
+
+linux_driver.XTermParser = EscapeKeepingParser  # type: ignore[attr-defined]  # as above
 # Drivers that have changed the modes of the terminal and not yet restored them.
 _ACTIVE: set[RobustDriver] = set()
 

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 BLOCK = 1 << 16
 READS = 16
 """Most reads of one callback: a terminal gives at most 4 KiB at a time."""
-MOST_BUFFERED = 1 << 18
-PIECE = 1 << 12
-"""Bytes that are interpreted between two looks at the clock; the slow emulator takes some 20 ms for them."""
+LEAST_BUFFERED, MOST_BUFFERED = 1 << 14, 1 << 20
+"""Bounds of what is buffered: about what the emulator interprets in a few frames, so that Ctrl-c is seen soon."""
+LEAST_PIECE, MOST_PIECE = 1 << 8, 1 << 16
+"""Bounds of the bytes that are interpreted between two looks at the clock. Emulators differ a thousandfold in speed."""
 FRAME_SECONDS = 1 / 30
 BUDGET_SECONDS = 0.008
 MOST_PENDING = 1 << 20
@@ -57,6 +58,9 @@ class ShellLink:
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray()
         self._typed = bytearray()
+        self._most = LEAST_BUFFERED
+        """Bytes from which on nothing more is read for now."""
+        self._piece = LEAST_PIECE
         self._frame: asyncio.TimerHandle | None = None
         self._drawn_at = 0.0
         self._reads = self._watches = False
@@ -162,31 +166,38 @@ class ShellLink:
     def _read(self) -> None:
         """Read some of what is there. The end of the output is not the shell's: its exit code comes on its own."""
         for _ in range(READS):
-            try:
-                data = os.read(self._master, BLOCK)
-            except BlockingIOError:
+            if not self._read_piece():
                 break
-            except OSError:
-                data = b""
-            if not data:
-                self._is_dry = True
-                self._stop_reading()
-                break
-            self._buffer += data
-            if self.recording is not None:
-                self.recording.output(data)
-            if len(self._buffer) >= MOST_BUFFERED:
+            if len(self._buffer) >= self._most:
                 self._stop_reading()
                 break
         self._schedule()
+
+    def _read_piece(self) -> bool:
+        """Read what one call gives; return whether there may be more now."""
+        try:
+            data = os.read(self._master, BLOCK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self._is_dry = True
+            self._stop_reading()
+            return False
+        self._buffer += data
+        if self.recording is not None:
+            self.recording.output(data)
+        return True
 
     def _at_end(self) -> None:
         """The shell has ended: read what it had still written. A process that it left may go on writing for ever."""
         self._loop.remove_reader(self._control)
         self._watches = False
         self._stop_reading()
-        self._read()
-        self._stop_reading()
+        end = len(self._buffer) + MOST_BUFFERED
+        while len(self._buffer) < end and self._read_piece():
+            pass
         self._over = True
         self._schedule()
 
@@ -198,10 +209,20 @@ class ShellLink:
     def _draw_frame(self) -> None:
         self._frame = None
         end = self._loop.time() + BUDGET_SECONDS
-        replies = b""
-        while self._buffer and self._loop.time() < end:
-            replies += self.emulator.feed(bytes(self._buffer[:PIECE]))
-            del self._buffer[:PIECE]
+        replies, before = b"", len(self._buffer)
+        while self._buffer and (now := self._loop.time()) < end:
+            replies += self.emulator.feed(bytes(self._buffer[: self._piece]))
+            del self._buffer[: self._piece]
+            took = self._loop.time() - now
+            if took > BUDGET_SECONDS / 4:
+                self._piece = max(LEAST_PIECE, self._piece // 2)
+            elif took < BUDGET_SECONDS / 16:
+                self._piece = min(MOST_PIECE, self._piece * 2)
+        interpreted = before - len(self._buffer)
+        if self._buffer:
+            self._most = max(LEAST_BUFFERED, 2 * interpreted)
+        elif interpreted >= self._most:
+            self._most = min(MOST_BUFFERED, 2 * self._most)
         if replies and len(self._typed) < MOST_PENDING:
             self._typed += replies
             self._write()
@@ -212,7 +233,7 @@ class ShellLink:
         elif self._over:
             self._ended()
             return
-        if len(self._buffer) < MOST_BUFFERED // 2 and self._watches:
+        if len(self._buffer) <= self._most // 2 and self._watches:
             self._read_on()
 
     # Input

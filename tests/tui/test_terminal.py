@@ -124,6 +124,48 @@ def test_the_terminal_is_the_containers_until_its_shell_ends(terminal: Tmux, use
     terminal.press("?").sees("Esc closes").press("Escape").misses("Esc closes").press("q").sees(PROMPT)
 
 
+@pytest.mark.req("UI-12", "JT-40")
+def test_a_held_container_of_the_engine_opens_in_the_pane(terminal: Tmux, user: CockpitUser) -> None:
+    job = user.submit("echo note > /etc/note; exit 3", name="held-one", terminal=True)
+    assert user.wait(job) == 3
+    terminal.type(f"{COCKPIT} -c local").press("Enter").sees("held-one", "exit 3").press("t")
+    terminal.sees("Ctrl-] menu", "/workspace/algorithm", "held-one", "? help")
+    terminal.type("cat /etc/note; stty size; tty").press("Enter").sees("note\n", "22 120", "/dev/")
+    terminal.type("sleep 1000").press("Enter", "C-c").type("echo left $((40 + 2))").press("Enter").sees("left 42")
+    user.ok("holds", "end", job, "--yes")
+    terminal.sees("The shell was killed: its job or its hold has ended", "? help").misses("Ctrl-] menu")
+    terminal.press("q").sees(PROMPT)
+
+
+SIDE_EFFECTS = r"printf '\033]52;c;c2VjcmV0\a\033]2;stolen\a\033]4;1;#123456\a\033[?1003h'; echo done $((40 + 2))"
+
+
+@pytest.mark.req("UI-12", "TR-05")
+def test_the_panes_shell_goes_to_the_whole_screen_and_back(terminal: Tmux) -> None:
+    terminal.type(DEMO).press("Enter").sees("DEMO", "? help").press("t").sees("Ctrl-] menu", "/workspace/algorithm")
+    terminal.type(SIDE_EFFECTS).press("Enter").sees("done 42").type("stty size; printf '\\033[?1003l'").press("Enter")
+    terminal.sees("22 120")
+    title = terminal.flag("pane_title")
+    raw = terminal.raw()
+    assert b"c2VjcmV0" not in raw.replace(b"c2VjcmV0\\a", b"")  # only the command line as it was typed
+    assert b"\x1b]52;" not in raw
+    assert b"\x1b]4;" not in raw
+    assert "stolen" not in title
+    terminal.press("C-]", "f").sees("Ctrl-] returns to the cockpit.", "done 42").misses("? help")
+    terminal.type("stty size").press("Enter").sees("40 120").press("C-]").sees("? help", "Ctrl-] menu", "40 120")
+    terminal.type("clear; stty size").press("Enter").misses("40 120").sees("22 120")
+    if shutil.which("vim"):
+        terminal.type("vim -u NONE seen.txt").press("Enter").sees("~").press("i").type("by vim").sees("by vim")
+        terminal.press("C-]", "f").sees("by vim").misses("? help").press("C-]").sees("? help", "by vim")
+        terminal.press("Escape").type(":wq").sees("\n:wq").press("Enter").misses("~").type("cat seen.txt").press(
+            "Enter"
+        ).sees("by vim\n")
+    terminal.press("C-]", "f").sees("Ctrl-] returns").misses("? help").type("exit 3").press("Enter")
+    terminal.sees("? help", "The shell ended with exit code 3").misses("Ctrl-] menu")
+    terminal.press("?").sees("Esc closes").press("Escape").misses("Esc closes").press("q").sees(PROMPT)
+    is_given_back(terminal)
+
+
 @pytest.mark.req("UI-50")
 def test_the_demos_terminal_is_a_real_shell_in_a_sandbox(terminal: Tmux) -> None:
     terminal.type(f"{COCKPIT} demo {shlex.quote(FIXTURE)}").press("Enter").sees("No jobs yet")
