@@ -131,6 +131,11 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "demo": ("demo", "DEMO", "Open a simulated cluster"),
     "play": ("demo", "PLAY", "Run the terminal UI by a script of keys and expectations; take screenshots"),
     "replay": ("replay", "REPLAY", "Run a recorded workload trace through the scheduler"),
+    "lab": (
+        "lab",
+        "LAB",
+        "Replay the recorded past under other weights, limits, QOS, backfill or nodes, beside today's",
+    ),
     "doctor": ("engine", "DOCTOR", "Show what this machine has and lacks, and what to do about it"),
 }
 """Module below `cockpit.headless.verbs`, attribute and help text, by verb; of two words where a noun has verbs."""
@@ -139,6 +144,7 @@ ACTING: Final = frozenset(
     {
         *("submit", "edit", "clone", "cancel", "hold", "release", "suspend", "resume", "requeue", "delete"),
         *("set-priority", "set-time-limit", "update", "top", "session", "train", "priority"),
+        "lab",
         *("scale", "unblock"),
         *("nodes drain", "nodes resume", "reclaim", "quota apply", "quota remove", "holds extend", "holds end"),
         *("reservations create", "reservations end", "staged remove"),

@@ -18,7 +18,7 @@ from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.tui.action import NO_JOB, ActionContext
 from cockpit.tui.actions.all import ACTIONS, action_named, command_name
-from cockpit.tui.controllers import accounts, catalogue, directives, nodes, panes
+from cockpit.tui.controllers import accounts, catalogue, directives, lab, nodes, panes
 from cockpit.tui.controllers.jobs import SCALE, TIME_LIMIT, prioritise, scale, set_limit
 from cockpit.tui.views.all import VIEWS
 from cockpit.tui.views.jobs import JOBS
@@ -250,6 +250,7 @@ _WITH_WORDS: Final[dict[str, Callable[[Cockpit, str], None]]] = {
     panes.RECORD_COMMAND: _performing("record_terminal", panes.record_to),
     "submit": _performing("new", directives.submit_file),
     "weights": _weights,
+    "lab": _performing("lab", lab.show_lab),
     "ctx": _cluster,
 }
 """The commands that take words after their name."""

@@ -34,7 +34,8 @@ def test_every_picture_is_taken_by_a_play() -> None:
 @pytest.mark.req("UI-20")
 def test_the_keys_of_the_table_are_keys_of_actions() -> None:
     cells = [row.split("|")[1] for row in PAGE.splitlines() if row.startswith("| `")]
-    named = {key for cell in cells for key in re.findall(r"`([^`]+)`", cell)} - {":4711", ":ctx", ":weights age=5000"}
+    commands = {":4711", ":ctx", ":lab", ":weights age=5000"}
+    named = {key for cell in cells for key in re.findall(r"`([^`]+)`", cell)} - commands
     keys = {key for action in ACTIONS for key in action.keys} | MOVING | IN_FORM | IN_LOG | IN_PANE
     assert {key for key in named if key_of(key) not in keys} == set()
     assert {"Enter", "x"} <= named <= {key_name(key) for key in keys}

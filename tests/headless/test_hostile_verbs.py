@@ -91,6 +91,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "cluster use": ("\x1b[31m",),
     "engine stop": ("--yes",),
     "snapshot": ("-",),
+    "lab": ("--since", "4000d"),
     "shell": (JOB, "--", "true"),
     "session": ("--from", JOB, "--detach"),
     "train": (JOB, "--", "\x1b[31m"),
@@ -126,7 +127,7 @@ def test_every_verb_escapes_hostile_text(hostile_world: Desk, tmp_path: Path, ve
     if "-o" in hostile_world(*verb.split(), "--help").out.decode():
         forms = [("-o", form) for form in ("table", "wide", "json", "jsonl", "csv")]
     for form in forms:
-        done = hostile_world(*verb.split(), *form, *words, terminal=verb != "shell", columns=250)
+        done = hostile_world(*verb.split(), *form, *words, terminal=verb not in {"shell", "lab"}, columns=250)
         assert done.code in set(ExitCode) - {ExitCode.INTERNAL}, done.err
         assert done.out or done.err
         assert is_harmless((done.out.decode() + done.err).replace("\n", "").replace("\t", "")), form

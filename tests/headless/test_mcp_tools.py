@@ -36,9 +36,9 @@ def test_every_verb_is_a_tool_that_reads_or_acts_or_none() -> None:
     groups = (READING, ACTING_TOOLS, NO_TOOLS)
     assert {verb: sum(verb in group for group in groups) for verb in VERBS} == dict.fromkeys(VERBS, 1)
     assert set(VERBS) == READING | ACTING_TOOLS | NO_TOOLS
-    # Setting weights is the one act of a verb that otherwise reads; its tool has no argument for it.
-    assert {"priority"} == READING & ACTING
-    assert "apply" not in input_schema("priority")["properties"]
+    # Putting weights and limits in force is the one act of verbs that otherwise read; the tools cannot.
+    assert frozenset({"priority", "lab"}) == READING & ACTING
+    assert not any("apply" in input_schema(verb)["properties"] for verb in ("priority", "lab"))
     assert set(tools(acts=False).values()) == READING
 
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "priority": ("priority",),
     "explain": ("explain", "4720"),
     "explain-past": ("explain", "--past", "4715"),
+    "lab": ("lab", "--since", "400d"),
     "starts": ("starts",),
     "predict": ("predict", "-"),
     "trials": ("trials", "4730"),

@@ -27,6 +27,7 @@ from cockpit.model.staging import StagedCopy
 from cockpit.model.view import AccountRow, ClusterRow, EngineStatus, HoldRow, NodeRow, Overview, PriorityRow, QueueRow
 from cockpit.present.accounting import Held, JobSum
 from cockpit.present.columns import Column, Context, table_schema
+from cockpit.present.lab import LabRow
 from cockpit.present.measured import MeasuredUse
 from cockpit.present.tables.all import TABLES
 from cockpit.present.tables.block_list import BlockedNode
@@ -83,6 +84,7 @@ KINDS: dict[str, Any] = {
     "staged": StagedCopy,
     "trials": Trial,
     "explain-past": WaitReport,
+    "lab": LabRow,
     "block-list": BlockedNode,
     "replicas": ReplicaRow,
     "clusters": ClusterRow,

@@ -17,7 +17,7 @@ READING: Final = frozenset(
         *("starts", "predict", "priority", "nodes", "cards", "queues", "quota", "holds", "reservations", "staged"),
         *("events", "new", "convert", "launch", "logs", "accounts", "accounts qos", "catalogue list", "catalogue show"),
         *("catalogue export", "accounting", "accounting hours", "cluster show", "engine status", "metrics", "schema"),
-        "doctor",
+        *("doctor", "lab"),
     }
 )
 """Verbs that change nothing: neither the cluster nor files of this machine."""

@@ -51,7 +51,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 async def run(call: Call) -> int:
     args, now = call.args, call.streams.now()
-    since, until = _resolve(args.since, now), _resolve(args.until, now)
+    since, until = resolve(args.since, now), resolve(args.until, now)
     jobs = await call.backend.accounting(since=since, until=until, user=args.user)
     call.tell_of_silent_clusters()
     _tell_how_far_back(call)
@@ -117,7 +117,8 @@ def days(text: str) -> int:
     return number
 
 
-def _resolve(at: Millis | Ago | None, now: Millis) -> Millis | None:
+def resolve(at: Millis | Ago | None, now: Millis) -> Millis | None:
+    """Return the moment; that of a time span is before now."""
     return Millis(max(0, now - 1000 * at)) if isinstance(at, Ago) else at
 
 

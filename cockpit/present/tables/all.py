@@ -18,6 +18,7 @@ from cockpit.present.tables.forecast import STARTS
 from cockpit.present.tables.holds import HOLDS
 from cockpit.present.tables.job import JOB
 from cockpit.present.tables.jobs import JOBS
+from cockpit.present.tables.lab import LAB
 from cockpit.present.tables.launch import LAUNCH, LAUNCH_SCRIPT
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.outlook import EXPLAIN, PREDICT
@@ -36,7 +37,7 @@ _ALL: Final = (
     *(JOBS, JOB, USAGE, EXPLAIN, STARTS, PREDICT, PRIORITY, NODES, CARDS, CARD_MODELS, HOLDS),
     *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS, CATALOGUE),
     *(ACCOUNTING, SUMS, HOURS, LAUNCH, LAUNCH_SCRIPT, STAGED, TRIALS, REPLICAS, BLOCK_LIST, CLUSTERS),
-    *(FLEET, FLEET_PODS, WAITS),
+    *(FLEET, FLEET_PODS, WAITS, LAB),
 )
 
 TABLES: Final[dict[str, TableView]] = {table.name: table for table in _ALL}

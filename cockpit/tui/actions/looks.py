@@ -22,7 +22,7 @@ from cockpit.tui.action import (
     needs_job,
     on,
 )
-from cockpit.tui.controllers import anywhere, fleet, looks
+from cockpit.tui.controllers import anywhere, fleet, lab, looks
 from cockpit.tui.views.accounts import ACCOUNTS
 from cockpit.tui.views.all import NODES, QUEUES
 from cockpit.tui.views.cards import CARDS
@@ -105,6 +105,7 @@ VIEWING: Final = (
         in_row=True,
         title="own object",
     ),
+    _look("lab", (), "Policy lab: other rules", lab.show_lab, title="policy lab"),
     _look("open_node", ("enter",), "Open the node's page", looks.open_node, views=on(NODES), in_row=True, title="open"),
     _look(
         "node_jobs",
