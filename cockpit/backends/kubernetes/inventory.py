@@ -120,6 +120,10 @@ class Inventory:
             self.jobs.mark_all()
             self._has_moved()
 
+    def claims_kind(self, path: str) -> bool:
+        """Return whether a path of an API group is about a kind that counts as served."""
+        return self._kinds.claims(path)
+
     async def look_for_namespaces(self) -> None:
         """Ask which namespaces the user may see now, and read these. Raises `CockpitError` without an answer."""
         if not self._named and await self._visible.look(NAMESPACES_ANEW):

@@ -76,8 +76,8 @@ class Session:
         """Whether what the cluster serves is known."""
         self._tasks = Tasks()
         self._lacks_kind = asyncio.Event()
-        """Set when the server has said since the last check that it does not serve a kind."""
-        api.lacks_kind = self._lacks_kind.set
+        """Set when the server has said since the last check that it does not serve a kind which it did."""
+        api.lacks_kind = self._note_lack
         inventory.moved = self._judge
 
     @property
@@ -152,6 +152,12 @@ class Session:
                 if self._inventory.trouble is None:
                     self.good_at = self._clock.now()
             self._judge()
+
+    def _note_lack(self, path: str) -> None:
+        """Have the kinds looked at soon. What was never served, such as an extension that is asked in vain, says
+        nothing new."""
+        if self._inventory.claims_kind(path):
+            self._lacks_kind.set()
 
     def _judge(self) -> None:
         """Update the connection state by what the watches and the last check met.

@@ -12,6 +12,7 @@ from cockpit.backends.kubernetes import session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.backends.kubernetes.resources import KUBE_QUEUE_KINDS, QUEUES, QUOTA_TREES, WORKLOADS
 from cockpit.backends.kubernetes.wire import reflector, served_kinds
+from cockpit.backends.kubernetes.wire.answers import ApiError
 from cockpit.backends.kubernetes.wire.api import Api
 from cockpit.backends.kubernetes.wire.served_kinds import ServedKinds
 from cockpit.errors import RequestRefused, Unreachable
@@ -139,6 +140,21 @@ async def test_a_server_that_lacks_a_kind_is_asked_for_its_kinds_at_once(
         await backend.submit([a_spec(name="new", image="img:1", mode=Mode.PYTORCH, nodes=2)])
     async with aclosing(states(backend, "late")) as seen:
         assert await anext(seen) is JobState.QUEUED
+
+
+async def test_what_was_never_served_is_no_cause_to_ask(
+    backend: KubernetesBackend, server: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "CHECK_SECONDS", 10 * LONGEST)
+    monkeypatch.setattr(session, "RECHECK_SECONDS", 0.0)
+    await backend.jobs()
+    assert not backend._session._lacks_kind.is_set()
+    path = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/team-a/localqueues/gpu/pendingworkloads"
+    for asked, is_cause in ((path, False), (f"{KUBEFLOW}/namespaces/team-a/pytorchjobs/x", True)):
+        server.answer_next(f"GET {asked}", GONE)
+        with pytest.raises(ApiError):
+            await backend._cluster.api.get(asked)
+        assert backend._session._lacks_kind.is_set() is is_cause
 
 
 async def test_a_server_that_says_often_that_it_lacks_a_kind_is_not_asked_often(

@@ -79,8 +79,8 @@ class Api:
         self._connection, self._sleep = connection, sleep
         self.refused: Callable[[str], None] = lambda _: None
         """Called with the path of a change, a log or a shell that the user has no right to."""
-        self.lacks_kind: Callable[[], None] = lambda: None
-        """Called when the server does not serve the kind of object that it was asked about."""
+        self.lacks_kind: Callable[[str], None] = lambda _: None
+        """Called with the path of objects whose kind the server says that it does not serve."""
 
     def through(self, prefix: str) -> Api:
         """Return the API server behind a proxy of this one. `prefix`: the proxy's path."""
@@ -226,7 +226,7 @@ class Api:
                 if error.is_forbidden and (request.method != "GET" or request.path.endswith(_OF_USERS)):
                     self.refused(request.path)
                 if error.lacks_kind and _is_of_kind(request.path):
-                    self.lacks_kind()
+                    self.lacks_kind(request.path)
                 raise error
 
     async def _send_once(self, request: ApiRequest, connected: Connected) -> ClientResponse:

@@ -74,6 +74,13 @@ class ServedKinds:
         """Return those of the kinds that the server serves."""
         return frozenset(self._kinds.values()).intersection(wanted)
 
+    def claims(self, path: str) -> bool:
+        """Return whether the path is about a kind that counts as served."""
+        _, _, group, version, *rest = path.split("/")
+        return any(
+            (each.group, each.version) == (group, version) and each.plural in rest for each in self._kinds.values()
+        )
+
     async def look(self, *, whole: bool = False) -> bool:
         """Ask the server, and return whether it serves other kinds than before. Raises `CockpitError`.
 
