@@ -94,10 +94,14 @@ def masked_variable(name: str, value: str) -> str:
 
 # Text
 
+_FORM_TRIGGERS: Final = (
+    *("hf_", "hp_", "ho_", "hu_", "hs_", "hr_", "sk-", "akia", "asia", "aiza", "xox", "npm_", "eyj", "glpat", "pat_"),
+    *("nvapi-", "pypi-", "ya29", "ls0tls1"),
+)
 _TRIGGERS: Final = (
     *("token", "secret", "passw", "passp", "passc", "credential", "key", "auth", "bearer", "aws_", "pwd", "_pass"),
-    *("://", "hf_", "hp_", "ho_", "hu_", "hs_", "hr_", "sk-", "akia", "asia", "aiza", "xox", "npm_", "eyj", "glpat"),
-    *('"env', "pat_", "nvapi-", "pypi-", "ya29", "_pat", "ls0tls1"),
+    *("://", '"env', "_pat"),
+    *_FORM_TRIGGERS,
 )
 """Every secret has one of these in its lower case. A scan for each is much faster than one for the patterns below."""
 _SHORTEST: Final = 18
@@ -159,6 +163,9 @@ _NAMED: Final = re.compile(
     rf"|(?P<bare>(?![<\[{{(]){_BARE}{{1,2}}))",
     re.IGNORECASE,
 )
+_TELLING_WORD: Final = re.compile(
+    "token(?!s|iz)|secret|passw|passphrase|passcode|pass|pwd|credential|key|auth|pat|aws_"
+)
 _VALUES: Final = ("escaped", "double", "single", "bare")
 _REFERENCE: Final = re.compile(r"\$(?:\w|\{|\()|%\w+%|\*+\Z")
 """The beginning of a value that is none itself: a variable, or what is masked already."""
@@ -214,7 +221,8 @@ def _masked(text: str) -> str:
         text = _OF_ADDRESS.sub(_address, text)
     if '"env' in text:
         text = _ENVIRONMENT.sub(lambda match: match[1] + _VARIABLE.sub(_variable, match[2]), text)
-    text = _FORM.sub(MASK, text)
+    if any(map(text.lower().__contains__, _FORM_TRIGGERS)):
+        text = _FORM.sub(MASK, text)
     lowered = text.lower()
     if "bearer" in lowered:
         text = _BEARER.sub(rf"\1{MASK}", text)
@@ -247,7 +255,10 @@ def _variable(match: re.Match[str]) -> str:
 
 def _without_named(text: str) -> str:
     parts, done, at = list[str](), 0, 0
-    while (match := _NAMED.search(text, at)) is not None:
+    lowered = text.lower()
+    # The words are found in the lower case, five times as fast; that of a few letters is longer than they are.
+    words = lowered if len(lowered) == len(text) else None
+    while (match := _next_named(text, words, at)) is not None:
         kind = next(kind for kind in _VALUES if match[kind] is not None)
         if not _is_secret(_name_of(match), match[kind], is_argument=match["gap"] is not None):
             at = match.end(1)  # the value may have a secret of its own
@@ -260,6 +271,17 @@ def _without_named(text: str) -> str:
         parts += [text[done:begin], quote, MASK, quote]
         done = at
     return "".join([*parts, text[done:]]) if parts else text
+
+
+def _next_named(text: str, words: str | None, at: int) -> re.Match[str] | None:
+    """Return the next name with a value. `words`: the text in lower case; None: it has other places."""
+    if words is None:
+        return _NAMED.search(text, at)
+    while (word := _TELLING_WORD.search(words, at)) is not None:
+        if (match := _NAMED.match(text, word.start())) is not None:
+            return match
+        at = word.end()
+    return None
 
 
 def _name_of(match: re.Match[str]) -> str:

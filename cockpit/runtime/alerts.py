@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import signal
 import sys
 from collections import deque
 from contextlib import suppress
@@ -27,7 +28,7 @@ from cockpit.present.events.alerts import HEADLINES, alert_sentence
 from cockpit.present.moments import iso
 from cockpit.runtime.alert_senders import SendFailed, Smtp, Webhook
 from cockpit.runtime.faultpatrol import BY
-from cockpit.runtime.tasks import report_defect
+from cockpit.runtime.tasks import report_defect, signal_process
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -246,6 +247,7 @@ async def _failure(argv: list[str], text: bytes) -> str:
                 await process.communicate(text)
             code = await process.wait()
     except TimeoutError:
-        process.kill()
+        signal_process(process, signal.SIGKILL)
+        await process.wait()
         return f"took more than {SECONDS} s"
     return f"ended with {code}" if code else ""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import traceback
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -50,6 +52,18 @@ class Tasks:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             report_defect(task.get_name(), error)
+
+
+def signal_process(process: asyncio.subprocess.Process, number: int) -> None:
+    """Send a signal to a process of asyncio, unless it has ended.
+
+    Its own methods (`kill`, `terminate`, `send_signal`) first look whether the process has ended, and take its exit
+    status before the thread of asyncio that waits for it. That one then logs "Unknown child process", and the process
+    seems to have ended with 255.
+    """
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, number)
 
 
 def report_defect(what: str, error: BaseException) -> None:

@@ -7,34 +7,31 @@ import os
 import shlex
 import subprocess
 import tempfile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from cockpit.errors import CockpitError
 from cockpit.present.log_lines import SafeColours
-from cockpit.present.units import size
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from cockpit.tui.cockpit import Cockpit
     from cockpit.tui.log_source import LogSource
 
-LOUD_BYTES: Final = 16 << 20
-"""Size from which a log takes long enough to read for a notice."""
 
-
-async def open_in_pager(app: Cockpit, source: LogSource) -> None:
+async def open_in_pager(app: Cockpit, source: LogSource, tell: Callable[[int], None]) -> None:
     """Show the log as it is now in $PAGER, else in `less`, with its colours and with nothing else that a terminal
-    obeys. Raises `CockpitError`."""
+    obeys. `tell` is called with the percentage that was copied for it. Raises `CockpitError`."""
     app.check_terminal()
     argv = [*shlex.split(os.environ.get("PAGER", "") or "less")]
     with tempfile.NamedTemporaryFile(prefix="cockpit-log-", suffix=".log") as file:
-        if source.blocks.size > LOUD_BYTES:
-            app.notify(f"Reading {size(source.blocks.size)} for {argv[0]}.")
-        text = SafeColours(source.known)
+        text, done, end = SafeColours(source.known), 0, source.blocks.size
+        tell(0)
         async for data in whole_log(source):
+            done += len(data)
+            tell(min(100, 100 * done // max(1, end)))
             # Beside the event loop: escaping takes a second for some hundred MB.
             file.write((await asyncio.to_thread(text.feed, data)).encode(errors="backslashreplace"))
         file.write(text.finish().encode(errors="backslashreplace"))

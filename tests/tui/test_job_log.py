@@ -112,6 +112,30 @@ async def test_the_pager_gets_the_whole_log_with_colours_and_nothing_else_that_a
         assert await asyncio.to_thread(pager.read_bytes) == lines + b"\x1b[31mred\x1b[0m \\x1b]0;title\\x07\n"
 
 
+@pytest.mark.req("UI-14")
+async def test_the_copy_for_the_pager_shows_its_progress_and_can_be_cancelled(pager: Path) -> None:
+    async with the_lab() as lab:
+        logs = shows(lab, {(0, LogStream.STDOUT): b"".join(b"%015d\n" % number for number in range(200_000))})
+        await lab.cockpit.goes_to(1, "train").press("l").sees("000000000199999")
+        may_go_on = asyncio.Event()
+
+        async def slow(request: LogRequest) -> LogChunk:
+            if request.offset > 0:
+                await may_go_on.wait()
+            return await logs.read(request)
+
+        lab.backend.logs = slow
+        await lab.cockpit.press("v").sees("copying for the pager: 32 %", "v cancel")
+        await lab.cockpit.press("v").misses("copying for the pager")
+        assert not await asyncio.to_thread(pager.exists)
+        may_go_on.set()
+        await lab.cockpit.press("v")
+        async with asyncio.timeout(60):
+            while not await asyncio.to_thread(pager.exists):  # noqa: ASYNC110 - a file has no event
+                await asyncio.sleep(0.01)
+        await lab.cockpit.misses("copying for the pager")
+
+
 @pytest.mark.req("UI-14", "TR-04")
 async def test_a_pager_that_cannot_be_started_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAGER", "/nowhere/pager")

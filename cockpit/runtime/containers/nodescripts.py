@@ -139,6 +139,7 @@ class NodeScripts:
             # Also after a regular end, as in Slurm: a prolog's background processes must not stay beside the job.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
             # Once more, for what was written since the last look.
             await asyncio.to_thread(bounds.look)
         return code if code >= 0 else 128 - code

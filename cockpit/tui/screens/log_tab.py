@@ -50,6 +50,8 @@ class LogTab:
         self._view_of_page = view
         self.log = JobLog(job)
         self._finder: LogFinder | None = None
+        self._copied: int | None = None
+        """Percentage of the log that was copied for the pager; None: none is being copied."""
 
     @property
     def view(self) -> LogView:
@@ -137,16 +139,27 @@ class LogTab:
         self._page.draw()
 
     def open_pager(self) -> None:
-        """Show the whole log in $PAGER."""
-        if (source := self.view.source) is None:
-            return
-        self._page.run_worker(self._open_pager(source), name="pager", group="pager", exclusive=True)
+        """Show the whole log in $PAGER; while it is being copied for it, cancel that."""
+        if self._copied is not None:
+            self._page.workers.cancel_group(self._page, "pager")
+        elif (source := self.view.source) is not None:
+            self._copied = 0
+            self._page.run_worker(self._open_pager(source), name="pager", group="pager", exclusive=True)
 
     async def _open_pager(self, source: LogSource) -> None:
         try:
-            await open_in_pager(self._page.app, source)
+            await open_in_pager(self._page.app, source, self._note_copied)
         except CockpitError as error:
             self._page.app.notify(str(error), severity="warning")
+        finally:
+            self._copied = None
+            if is_open(self._page):
+                self._page.draw()
+
+    def _note_copied(self, percent: int) -> None:
+        if percent != self._copied or not percent:
+            self._copied = percent
+            self._page.draw()
 
     def go_to(self, text: str) -> None:
         """Go to the line of this number, or to this percentage of the log."""
@@ -182,6 +195,11 @@ class LogTab:
 
     def note(self, detail: JobDetail | None, key: str | None) -> Iterator[Span]:
         """Yield which log is shown and where; `key` is that for the other stream."""
+        if self._copied is not None:
+            cancel = self._page.app.state.keys.get("pager", "")
+            yield Span(f"copying for the pager: {self._copied} %", "accent")
+            yield from key_hint(cancel, "cancel", "   ") if cancel else ()
+            yield Span(" · ", "muted")
         if position := self.view.position():
             yield Span(f"{position} · ", "muted")
         if self.log.attempt is not None:

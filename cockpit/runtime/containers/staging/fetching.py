@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from cockpit.runtime.containers.spawning import shim_command, shim_environment
+from cockpit.runtime.tasks import signal_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,12 +164,11 @@ class Fetcher:
 
 async def _end(process: asyncio.subprocess.Process) -> None:
     """End the program: by SIGTERM first, since it may have to clean up elsewhere; SIGCONT in case it is stopped."""
-    with suppress(ProcessLookupError):
-        process.terminate()
-        process.send_signal(signal.SIGCONT)
+    signal_process(process, signal.SIGTERM)
+    signal_process(process, signal.SIGCONT)
     try:
         async with asyncio.timeout(_END_SECONDS):
             await process.wait()
     except TimeoutError:
-        process.kill()
+        signal_process(process, signal.SIGKILL)
         await process.wait()
