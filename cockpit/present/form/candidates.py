@@ -74,9 +74,15 @@ class Candidates:
         return sorted(found, key=lambda each: bool(each.why_not))
 
     def exist_for(self, path: str) -> bool:
-        """Return whether the field has candidates; this takes no look at the job and at what is free."""
-        schema = field_of(path).kind.schema()
-        return schema.get("type") == "boolean" or "enum" in schema or bool(self.of(path, JobForm({}), None))
+        """Return whether the field has candidates, without a look at what each node has free."""
+        schema, member = field_of(path).kind.schema(), member_of(path)
+        if schema.get("type") == "boolean" or "enum" in schema:
+            return True
+        if path == "partitions":
+            return self._rules.has_partitions
+        if member is not None and member.field == "card_models":
+            return any(row.node.cards for row in self._up)
+        return bool(self.of(path, JobForm({}), None))
 
     def _of_spec(self, member: Member, spec: JobSpec | None) -> list[FieldChoice]:
         if member.field != "card_models":

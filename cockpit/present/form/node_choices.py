@@ -57,9 +57,12 @@ class Room:
     def __init__(self, rows: Sequence[NodeRow], spec: JobSpec | None) -> None:
         """Look at every node once. `spec`: the job; None: no node is looked at."""
         specs = spec.specs if spec is not None else ()
-        self.when_empty = {row.node.name for row in rows if any(could_hold(row, each) for each in specs)}
-        self.now = {
-            row.node.name for row in rows if row.node.name in self.when_empty and any(fits(row, each) for each in specs)
+        self.now = {row.node.name for row in rows if any(fits(row, each) for each in specs)}
+        # Only of the others is it to be computed, which costs half a second for some thousand nodes.
+        self.when_empty = self.now | {
+            row.node.name
+            for row in rows
+            if row.node.name not in self.now and any(could_hold(row, each) for each in specs)
         }
 
 

@@ -36,6 +36,13 @@ class RuleChoices:
     def __init__(self, facts: ClusterFacts) -> None:
         self._facts, self._accounts, self._up = facts, facts.tree, facts.up
 
+    @property
+    def has_partitions(self) -> bool:
+        """Whether `partitions` yields any."""
+        rules = self._facts.rules
+        named = rules is not None and any(each.name for each in rules.partitions)
+        return named or any(map(_takes_jobs_by_name, self._facts.queues))
+
     def partitions(self, spec: JobSpec | None) -> Iterator[FieldChoice]:
         """Yield the partitions, and the queues that jobs name."""
         rules = self._facts.rules

@@ -176,3 +176,12 @@ def test_a_form_with_a_wrong_field_is_still_a_job() -> None:
     spec = form.readable_spec(read, "/")
     assert spec is not None
     assert spec.specs == (NodeSpec(cpus=3, memory_mib=2048),)
+
+
+@pytest.mark.req("UI-31")
+@pytest.mark.parametrize("facts", [FACTS, ClusterFacts()])
+@pytest.mark.parametrize("path", ["partitions", "account", "qos", "specs[0].card_models", "mode", "terminal", "name"])
+def test_a_field_is_marked_just_where_it_has_choices(path: str, facts: ClusterFacts) -> None:
+    form = JobForm(FIRST)
+    candidates = Candidates(facts, lambda each: each.judge(read, "/"))
+    assert candidates.exist_for(path) is bool(candidates.of(path, form, form.readable_spec(read, "/")))
