@@ -31,6 +31,9 @@ class FleetJobRow(msgspec.Struct, frozen=True, kw_only=True):
     """The id under which the fleet has ordered it from the member, which the member's object carries; empty: none."""
     replicas: int = 0
     """The replicas that run on this cluster, or are to run there."""
+    division: str = ""
+    """How its replicas are spread over the clusters: `Gang`, all together or none; `Divided`, each cluster starts its
+    share by itself; `Duplicated`, whole on each cluster; empty: it is not spread, or no policy says so."""
     ready: int = 0
     """Those of them that run."""
     reason: str = ""

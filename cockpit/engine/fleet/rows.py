@@ -120,6 +120,7 @@ def _rows(job: Job, parts: Sequence[Part], links: Mapping[str, Link], now: Milli
             adopted=there is not None,
             own=str(there.id) if there is not None else "",
             replicas=len(each.ranks),
+            division=_division(job),
             ready=_ready(there),
             heard_at=now,
         )
@@ -134,7 +135,12 @@ def _rows(job: Job, parts: Sequence[Part], links: Mapping[str, Link], now: Milli
             created_at=job.submitted_at,
             adopted=False,
             replicas=job.spec.nodes,
+            division=_division(job),
         )
+
+
+def _division(job: Job) -> str:
+    return "Gang" if job.spec.divide_over_clusters else ""
 
 
 def _linked_row(job: Job, part: Part, link: Link) -> FleetJobRow:
@@ -156,6 +162,7 @@ def _linked_row(job: Job, part: Part, link: Link) -> FleetJobRow:
         own=remote.own if remote is not None else "",
         order=str(seen.order) if seen is not None else "",
         replicas=len(part.ranks),
+        division=_division(job),
         ready=len([each for each in attempt.replicas if each.rank in part.ranks and each.is_ready]),
         reason=reason,
         heard_at=link.heard_at,

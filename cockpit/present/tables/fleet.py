@@ -128,6 +128,13 @@ FLEET: Final = TableView(
         ),
         Column("own", "OWN", "The member cluster's own name or number of the job", wide=True, cell=Cell(8, need=110)),
         Column("order", "ORDER", "The id under which the fleet has ordered it, which the object carries", wide=True),
+        Column(
+            "division",
+            "DIVISION",
+            "Gang: all parts or none; Divided: each cluster its share; Duplicated: whole on each; none: on one cluster",
+            words=lambda row, _: safe(row.division) or NOTHING,
+            wide=True,
+        ),
         Column("user", "USER", "Who submitted it", wide=True, cell=Cell(8, need=100)),
         Column(
             "data_age_seconds",

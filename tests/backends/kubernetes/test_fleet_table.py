@@ -105,6 +105,7 @@ async def test_a_row_has_the_fleets_state_and_the_members_own(
         adopted=True,
         own="PyTorchJob team-a/train",
         replicas=1,
+        division="Gang",
         ready=1,
         reason="1 pod failed and is restarted after a pause (CrashLoopBackOff)",
         heard_at=row.heard_at,

@@ -4,9 +4,11 @@ The player does what ACK One and Karmada document, over real API servers, in ste
 
 1. It reports each member with its totals (Cluster).
 2. It makes a ResourceBinding for each job that a policy selects, with what the policy suspends.
-3. It binds jobs that are not suspended to the first member that has enough free for all of it, and says so in an event;
-   where none has, in the binding's condition.
-4. It creates bound jobs on their members, unless dispatching is suspended, and reports their status at the binding.
+3. It binds jobs that are not suspended, and says so in an event; where it cannot, in the binding's condition:
+   a gang to the first member that has enough free for all of it; a job that is `Divided` without a gang, by the number
+   of replicas that each member has free, to as few members as possible; one that is `Duplicated` whole to every member.
+4. It creates bound jobs on their members, unless dispatching is suspended, and reports their status at the binding. Of
+   a divided Job each member gets its share of `parallelism` and `completions`.
 5. A job that has failed on its member for `tolerationSeconds` is removed there and bound anew elsewhere; one whose
    policy suspends its scheduling goes back to its queue.
 6. It removes from members what has no binding any more.
@@ -39,6 +41,7 @@ MEMBERS = {"cn-1": 2, "cn-2": 1}
 """The number of nodes with eight cards of each member."""
 GPU = "nvidia.com/gpu"
 PATHS = {"PyTorchJob": "/apis/kubeflow.org/v1/{}pytorchjobs", "Job": "/apis/batch/v1/{}jobs"}
+API_VERSIONS = {"PyTorchJob": "kubeflow.org/v1", "Job": "batch/v1"}
 POLICIES = tuple(
     f"/apis/{group}/v1alpha1/{{}}propagationpolicies" for group in ("policy.one.alibabacloud.com", "policy.karmada.io")
 )
@@ -152,7 +155,8 @@ class Fleet:
         if not ours or self.host.admin.exists(f"{place}/{name}"):
             return
         spec = max(ours, key=lambda pair: pair[0])[1]["spec"]
-        owner = {"apiVersion": job["apiVersion"], "kind": kind, "name": meta["name"], "uid": meta["uid"]}
+        # The items of a list of a built-in kind do not name it.
+        owner = {"apiVersion": API_VERSIONS[kind], "kind": kind, "name": meta["name"], "uid": meta["uid"]}
         reference = {key: owner[key] for key in ("apiVersion", "kind", "name", "uid")} | {
             "namespace": meta["namespace"]
         }
@@ -177,19 +181,22 @@ class Fleet:
         if spec.get("clusters") or spec.get("suspension", {}).get("scheduling"):
             return
         meta, job = binding["metadata"], self._job_of(binding)
-        asked, roles = _asked(job), _roles(job)
+        roles = _roles(job)
         tried = self._tried.get(meta["uid"], set())
-        fitting = [name for name, left in free.items() if name not in tried and left and _fits(asked, left)]
+        reached = {name: left for name, left in free.items() if name not in tried and left}
+        how = spec.get("placement", {}).get("replicaScheduling", {"replicaSchedulingType": "Duplicated"})
+        targets = _targets(job, how, reached)
         path = f"{inside(BINDINGS, meta['namespace'])}/{meta['name']}"
-        if not fitting:
+        if not targets:
             message = f"0/{len(free)} clusters are available: {len(free)} clusters have too little free."
             self._say_scheduled(path, binding, "False", "NoClusterFit", message)
             return
-        target = {"name": fitting[0], "components": [{"name": role, "replicas": count} for role, count in roles]}
-        self.host.admin.merge(path, {"spec": {"clusters": [target]}})
+        self.host.admin.merge(path, {"spec": {"clusters": targets}})
         self._say_scheduled(path, binding, "True", "Success", "Binding has been scheduled successfully.")
         counts = " ".join(f"{{{role} {count}}}" for role, count in roles)
-        said = f"Binding has been scheduled successfully. Result: {{{fitting[0]}:0,[{counts}]}}"
+        results = [f"{each['name']}:{each.get('replicas', 0)}" for each in targets]
+        result = f"{results[0]},[{counts}]" if "components" in targets[0] else ", ".join(results)
+        said = f"Binding has been scheduled successfully. Result: {{{result}}}"
         self._event(job, "ScheduleBindingSucceed", said)
 
     def _say_scheduled(self, path: str, binding: Object, status: str, reason: str, message: str) -> None:
@@ -222,20 +229,25 @@ class Fleet:
         spec = binding["spec"]
         if spec.get("suspension", {}).get("dispatching"):
             return
+        known = {each["clusterName"]: each for each in binding.get("status", {}).get("aggregatedStatus") or ()}
+        items, failed = [], {}
         for target in spec.get("clusters") or ():
             member = target["name"]
             if member in self.unreachable:
+                items += [known[member]] if member in known else []
                 continue
-            there = self._there(member, binding)
-            item = {"clusterName": member, "applied": True, "health": "Healthy", "status": there.get("status", {})}
-            if _has_failed(there):
-                item["health"] = "Unhealthy"
-            if binding.get("status", {}).get("aggregatedStatus") != [item]:
-                path = f"{inside(BINDINGS, meta['namespace'])}/{meta['name']}/status"
-                self.host.admin.merge(path, {"status": {"aggregatedStatus": [item]}})
-            self._fail_over(binding, member, failed=_has_failed(there))
+            there = self._there(member, binding, target.get("replicas"))
+            failed[member] = _has_failed(there)
+            health = "Unhealthy" if failed[member] else "Healthy"
+            status = there.get("status", {})
+            items.append({"clusterName": member, "applied": True, "health": health, "status": status})
+        if items != list(known.values()):
+            path = f"{inside(BINDINGS, meta['namespace'])}/{meta['name']}/status"
+            self.host.admin.merge(path, {"status": {"aggregatedStatus": items}})
+        for member, is_failed in failed.items():
+            self._fail_over(binding, member, failed=is_failed)
 
-    def _there(self, member: str, binding: Object) -> Object:
+    def _there(self, member: str, binding: Object, share: int | None) -> Object:
         api, about = self.members[member].admin, binding["spec"]["resource"]
         collection = inside(PATHS[about["kind"]], about["namespace"])
         if not api.exists(f"/api/v1/namespaces/{about['namespace']}"):
@@ -245,6 +257,8 @@ class Fleet:
             kept = {key: job["metadata"].get(key) or {} for key in ("labels", "annotations")}
             metadata = {"name": about["name"], **kept, "labels": {**kept["labels"], MANAGED: "true"}}
             spec = {key: value for key, value in job["spec"].items() if key != "selector"}
+            if share is not None:
+                spec |= {"parallelism": share, "completions": share}
             template = spec.get("template", {}).get("metadata", {})
             template.pop("labels", None)
             api.create(
@@ -268,7 +282,8 @@ class Fleet:
             f"{inside(PATHS[about['kind']], about['namespace'])}/{about['name']}", propagationPolicy="Background"
         )
         self._tried.setdefault(meta["uid"], set()).add(member)
-        change: Object = {"clusters": None}
+        others = [each for each in spec["clusters"] if each["name"] != member]
+        change: Object = {"clusters": others or None}
         policy = next((each for each in self._policies(about) if each["spec"].get("suspension")), None)
         if policy is not None and policy["spec"]["suspension"].get("scheduling"):
             change["suspension"] = {"scheduling": True}
@@ -361,6 +376,24 @@ def _asked(job: Object) -> dict[str, Fraction]:
     else:
         parts = [(int(each.get("replicas", 1)), each["template"]["spec"]) for each in replicas.values()]
     return _sum(_requests(spec) for count, spec in parts for _ in range(count))
+
+
+def _targets(job: Object, how: Object, free: dict[str, dict[str, Fraction]]) -> list[Object]:
+    """The members that get a job, with their shares; none where it does not fit. `free`: those that may get it."""
+    roles = _roles(job)
+    if how["replicaSchedulingType"] == "Duplicated":
+        return [{"name": name, "replicas": roles[0][1]} if len(roles) == 1 else {"name": name} for name in free]
+    if how.get("customSchedulingType") == "Gang" or len(roles) > 1:
+        asked = _asked(job)
+        components = [{"name": role, "replicas": count} for role, count in roles]
+        return [{"name": name, "components": components} for name, left in free.items() if _fits(asked, left)][:1]
+    one, wanted, targets = _requests(job["spec"]["template"]["spec"]), roles[0][1], []
+    rooms = {name: min(int(left.get(key, 0) // amount) for key, amount in one.items()) for name, left in free.items()}
+    for name in sorted(rooms, key=lambda name: -rooms[name]):
+        if share := min(wanted, rooms[name]):
+            targets.append({"name": name, "replicas": share})
+            wanted -= share
+    return [] if wanted else targets
 
 
 def _requests(spec: Object) -> Object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -32,10 +33,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from cockpit.backends.kubernetes.backend import KubernetesBackend
+    from cockpit.model.fleetrow import FleetPodRow
+    from cockpit.model.ids import JobId
     from cockpit.model.spec import JobSpec
     from tests.real.kubernetes.api import Api
 
 pytestmark = [pytest.mark.real, pytest.mark.real_kubernetes]
+BATCH_JOBS = "/apis/batch/v1/namespaces/default/jobs"
 JOB = "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs/{}"
 
 
@@ -147,6 +151,91 @@ async def test_a_gang_that_fits_nowhere_names_what_each_member_has_free(fleet: F
         assert not any(each.admin.exists(JOB.format("large")) for each in fleet.members.values())
         await backend.cancel(job)
     await gone(fleet, "large")
+
+
+def hand_made(fleet: Fleet, name: str, replicas: int, cards: int, how: dict[str, str]) -> None:
+    """Create a Job and its policy, as another client does."""
+    limits = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": cards}
+    container = {"name": "main", "image": "example/train:1", "command": ["train"], "resources": {"limits": limits}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    selector = {"apiVersion": "batch/v1", "kind": "Job", "name": name}
+    policy = {
+        "apiVersion": "policy.one.alibabacloud.com/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": name},
+        "spec": {"resourceSelectors": [selector], "placement": {"replicaScheduling": how}},
+    }
+    fleet.host.admin.create(inside(POLICIES[0], "default"), policy)
+    spec = {"parallelism": replicas, "completions": replicas, "suspend": True, "template": template}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
+    fleet.host.admin.create(BATCH_JOBS, job)
+
+
+def removed(fleet: Fleet, name: str) -> None:
+    fleet.host.admin.delete(f"{BATCH_JOBS}/{name}", propagationPolicy="Background")
+    fleet.host.admin.delete(f"{inside(POLICIES[0], 'default')}/{name}")
+    for each in fleet.members.values():
+        wait_until(f"a member still has {name}", lambda each=each: not _has_any(each.admin, name))
+
+
+def _has_any(api: Api, name: str) -> bool:
+    pods = api.get("/api/v1/namespaces/default/pods")["items"]
+    return api.exists(f"{BATCH_JOBS}/{name}") or any(each["metadata"]["name"].startswith(f"{name}-") for each in pods)
+
+
+@pytest.mark.req("FL-05", "FL-09", "KU-11")
+async def test_a_job_divided_without_a_gang_has_a_share_on_each_member(fleet: Fleet, tmp_path: Path) -> None:
+    how = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
+    async with cockpit_of(fleet, tmp_path) as backend:
+        hand_made(fleet, "sweep", 3, 8, how)
+        row = await until(backend, "sweep", lambda row: row.clusters == ("cn-1", "cn-1", "cn-2"))
+        placement = (await backend.job(row.id)).fleet
+        assert placement is not None
+        assert placement.policy is not None
+        assert (placement.policy.division, placement.policy.gang) == ("Divided", False)
+        assert [(each.cluster, each.replicas) for each in placement.bound] == [("cn-1", 2), ("cn-2", 1)]
+        assert placement.event == "Binding has been scheduled successfully. Result: {cn-1:2, cn-2:1}"
+        for name in fleet.members:
+            wait_until(
+                "a member has no share", lambda name=name: fleet.members[name].admin.exists(f"{BATCH_JOBS}/sweep")
+            )
+        rows = (await backend.fleet(job=row.id)).jobs
+        assert [(each.cluster, each.replicas, each.division) for each in rows] == [
+            ("cn-1", 2, "Divided"),
+            ("cn-2", 1, "Divided"),
+        ]
+        # One part runs while the other does not: nothing makes them start together.
+        fleet.members["cn-1"].admin.merge(f"{BATCH_JOBS}/sweep", {"spec": {"suspend": False}})
+        pods = await pods_of(backend, row.id, 2)
+        assert {each.cluster for each in pods} == {"cn-1"}
+        removed(fleet, "sweep")
+
+
+@pytest.mark.req("FL-05", "FL-09", "KU-11")
+async def test_a_duplicated_job_is_whole_on_each_member(fleet: Fleet, tmp_path: Path) -> None:
+    async with cockpit_of(fleet, tmp_path) as backend:
+        hand_made(fleet, "agent", 1, 1, {"replicaSchedulingType": "Duplicated"})
+        row = await until(backend, "agent", lambda row: row.clusters == ("cn-1", "cn-2"))
+        for name, each in fleet.members.items():
+            wait_until(f"{name} has no copy", lambda each=each: each.admin.exists(f"{BATCH_JOBS}/agent"))
+            each.admin.merge(f"{BATCH_JOBS}/agent", {"spec": {"suspend": False}})
+        pods = await pods_of(backend, row.id, 2)
+        assert sorted(each.cluster for each in pods) == ["cn-1", "cn-2"]
+        rows = (await backend.fleet(job=row.id)).jobs
+        assert [(each.cluster, each.replicas, each.division) for each in rows] == [
+            ("cn-1", 1, "Duplicated"),
+            ("cn-2", 1, "Duplicated"),
+        ]
+        assert (await backend.job(row.id)).fleet.elsewhere == ()  # type: ignore[union-attr] - it is on a fleet
+        removed(fleet, "agent")
+
+
+async def pods_of(backend: KubernetesBackend, job: JobId, count: int) -> tuple[FleetPodRow, ...]:
+    """Wait until the members have so many pods of a job."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while len(pods := (await backend.fleet(job=job, pods=True)).pods) != count:  # noqa: ASYNC110 - the members tell nothing of pods
+            await asyncio.sleep(0.2)
+    return pods
 
 
 @pytest.mark.req("FL-08", "KU-11")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from cockpit.backends.kubernetes.mapping.fleet_placement import policy_of
 from cockpit.backends.kubernetes.mapping.fleet_status import bound_to, own_word, reports_of, status_of
 from cockpit.model.fleetrow import FleetJobRow, FleetPodRow, FleetShown
 from cockpit.model.ids import JobId
 from cockpit.present.reasons import reason_sentence
 
 if TYPE_CHECKING:
+    from cockpit.backends.kubernetes.mapping.fleet_job import FleetJob
     from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
     from cockpit.backends.kubernetes.objects.meta import ObjectMeta
     from cockpit.backends.kubernetes.objects.pod import Pod
@@ -62,6 +64,7 @@ def _job_rows(each: ListedJob, members: MemberJobs, now: Millis) -> Iterator[Fle
     own = own_word(job.workload.now) if job.workload is not None else ""
     bound = bound_to(fleet) if fleet is not None else ()
     reported = {item.cluster_name: own_word(status_of(item)) for item in reports_of(fleet)} if fleet is not None else {}
+    division = _division(fleet) if fleet is not None else ""
     for target in bound:
         there, silence = _part(each, target.name, members)
         yield FleetJobRow(
@@ -76,6 +79,7 @@ def _job_rows(each: ListedJob, members: MemberJobs, now: Millis) -> Iterator[Fle
             adopted=there is not None and _is_of_fleet(there.job.meta),
             own=_shown(there.key) if there is not None else "",
             replicas=there.job.wanted if there is not None else target.replicas or job.wanted,
+            division=division,
             ready=_ready(there.job) if there is not None else 0,
             reason=_reason(there, now) if there is not None else _reason(each, now),
             heard_at=now if not silence else None,
@@ -92,8 +96,15 @@ def _job_rows(each: ListedJob, members: MemberJobs, now: Millis) -> Iterator[Fle
             created_at=row.submitted_at,
             adopted=False,
             replicas=job.wanted,
+            division=division,
             reason=_reason(each, now),
         )
+
+
+def _division(fleet: FleetJob) -> str:
+    """Return how the job's policy spreads it; empty: no policy selects it."""
+    policy = policy_of(fleet)
+    return "" if policy is None else "Gang" if policy.gang else policy.division
 
 
 def _direct_row(cluster: str, each: ListedJob, now: Millis) -> FleetJobRow:

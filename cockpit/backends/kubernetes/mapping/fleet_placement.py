@@ -95,7 +95,7 @@ def placement_of(job: KubeJob, fleet: FleetJob, event: str) -> FleetPlacement:
     tasks = (fleet.binding.spec.graceful_eviction_tasks or ()) if fleet.binding is not None else ()
     return FleetPlacement(
         state=own_word(job.workload.now) if job.workload is not None else "",
-        policy=_policy(fleet.held) if fleet.held is not None else None,
+        policy=policy_of(fleet),
         bound=tuple(_bound_cluster(each, items.get(each.name, MemberStatus())) for each in bound_to(fleet)),
         event=event,
         elsewhere=tuple(looked_at(job, fleet)),
@@ -188,6 +188,11 @@ def _bound_cluster(target: TargetCluster, item: MemberStatus) -> BoundCluster:
         message=item.applied_message[:_LONGEST],
         health=item.health,
     )
+
+
+def policy_of(fleet: FleetJob) -> FleetPolicy | None:
+    """Return what the policy of a job says; None: none selects it."""
+    return _policy(fleet.held) if fleet.held is not None else None
 
 
 def _policy(held: HeldPolicy) -> FleetPolicy:
