@@ -23,7 +23,7 @@ from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.arguments import UsageError
 from cockpit.headless.typed_line import account_request
 from cockpit.model.accounts import Accounts, assoc_key
-from cockpit.model.cluster import BackfillKind
+from cockpit.model.cluster import BackfillKind, Cluster
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.lab import LabReport, lab_report
@@ -105,10 +105,20 @@ async def from_cluster(args: Namespace, backend: Backend, now: Millis, since: Mi
     """Return what the cluster recorded since a moment, and its rules."""
     ended = [job.row for job in await backend.accounting(since=since, until=None, user=None)]
     known = {row.id for row in ended}
-    live = [row for row in await backend.jobs() if row.id not in known and row.ended_at is None]
-    past = past_jobs([*ended, *live], now)[-MOST_JOBS:]
+    # The list has what waits and runs, and on a snapshot also what had ended, of which there is no accounting.
+    listed = [row for row in await backend.jobs(ended=True) if row.id not in known]
+    recent = [row for row in listed if row.ended_at is None or row.ended_at >= since]
+    past = past_jobs([*ended, *recent], now)[-MOST_JOBS:]
     nodes = [row.node for row in await backend.nodes() if not row.login]
-    return prepared(args, past, today(nodes, await backend.rules(), await _accounts(backend)))
+    return prepared(args, past, today(nodes, await _rules(backend), await _accounts(backend)))
+
+
+async def _rules(backend: Backend) -> Cluster:
+    """Return the rules; the defaults where the cluster does not tell them."""
+    try:
+        return await backend.rules()
+    except RequestRefused:
+        return Cluster()
 
 
 async def _accounts(backend: Backend) -> Accounts:

@@ -100,16 +100,22 @@ async def overview(engine: Engine, context: RequestContext, _args: messages.NoAr
     """
     glance = _overview_for(engine, context.actor)
     troubles = _troubles(engine)
-    return msgspec.structs.replace(glance, trouble=troubles, plain=engine.plain, pass_ms=engine.host.pass_ms)
+    if not troubles and not engine.plain:
+        return glance
+    return msgspec.structs.replace(glance, trouble=troubles, plain=engine.plain)
 
 
 def _overview_for(engine: Engine, actor: Actor) -> Overview:
     machine = engine.host.machine
     if not actor.admin:
         seen = (job for job in machine.state.jobs.values() if may_see(actor, job))
-        return msgspec.structs.replace(overview_shown(machine, engine.cluster, seen), admin=False)
+        glance = overview_shown(machine, engine.cluster, seen)
+        return msgspec.structs.replace(glance, admin=False, pass_ms=engine.host.pass_ms)
     if engine.glance is None or engine.glance[0] != machine.state.seq:
         engine.glance = machine.state.seq, overview_shown(machine, engine.cluster)
+    # A pass may change nothing, so that its duration is all that is new.
+    if engine.glance[1].pass_ms != engine.host.pass_ms:
+        engine.glance = engine.glance[0], msgspec.structs.replace(engine.glance[1], pass_ms=engine.host.pass_ms)
     return engine.glance[1]
 
 

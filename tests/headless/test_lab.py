@@ -90,3 +90,10 @@ def test_weights_and_limits_are_applied_after_they_were_shown(desk: Desk) -> Non
     assert done.code == ExitCode.OK, done.err
     assert done.lines[0].startswith("Policy lab")
     assert [call[0] for call in desk.backend.asked].count("set_weights") == 1
+
+
+def test_ended_jobs_of_a_list_without_accounting_are_replayed(desk: Desk) -> None:
+    desk.backend.ended_jobs = []
+    rows = json.loads(desk("lab", "--since", "4000d", "-o", "json").out)["rows"]
+    known = [row for row in desk.backend.job_rows if row.started_at is not None or row.ended_at is None]
+    assert rows[0]["jobs"] == len(known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from cockpit.model.jobrow import JobRow
 from cockpit.present.columns import RECORDS, Column, Context, TableView, ValueKind
 from cockpit.present.folding import id_text
 from cockpit.present.job_values import reason_json
@@ -47,17 +48,16 @@ def _parts(report: WaitReport, context: Context) -> list[dict[str, Any]]:
 
 def _meanwhile(report: WaitReport, _: Context) -> list[dict[str, Any]]:
     submitted = report.detail.row.submitted_at
-    return [
-        {
-            "job": row.id,
-            "user": row.user,
-            "cpus": row.cpus,
-            "card_milli": row.card_milli,
-            "started": iso(row.started_at) if row.started_at is not None else None,
-            "submitted_later": row.submitted_at > submitted,
-        }
-        for row in report.overtaken_by
-    ]
+    return [_job(row) | {"submitted_later": row.submitted_at > submitted} for row in report.overtaken_by]
+
+
+def _made_room(report: WaitReport, _: Context) -> list[dict[str, Any]]:
+    return [_job(row) | {"ended": iso(row.ended_at) if row.ended_at is not None else None} for row in report.made_room]
+
+
+def _job(row: JobRow) -> dict[str, Any]:
+    started = iso(row.started_at) if row.started_at is not None else None
+    return {"job": row.id, "user": row.user, "cpus": row.cpus, "card_milli": row.card_milli, "started": started}
 
 
 WAITS: Final = TableView(
@@ -120,6 +120,16 @@ WAITS: Final = TableView(
             ValueKind.RECORD,
             derive=_meanwhile,
             words=lambda report, _: " ".join(id_text(row) for row in report.overtaken_by),
+            schema=RECORDS,
+            wide=True,
+        ),
+        Column(
+            "made_room",
+            "ROOM",
+            "The jobs that you may see that ran before its wait and ended during it, the last one first",
+            ValueKind.RECORD,
+            derive=_made_room,
+            words=lambda report, _: " ".join(id_text(row) for row in report.made_room),
             schema=RECORDS,
             wide=True,
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from cockpit.present import units
@@ -40,7 +40,9 @@ def wait_lines(
         return
     waits = "has waited" if report.detail.row.queued else "waited"
     yield line(Span(f"{INDENT}{waits} ", MUTED), Span(units.spoken(report.seconds), STRONG))
-    lasted = report.by_cause()
+    # Parts below a second are left out, unless there is nothing else.
+    every = report.by_cause()
+    lasted = {cause: length for cause, length in every.items() if length >= 1000} or every
     signs = _LETTERS if letters else _SIGNS
     counts = apportioned(list(lasted.values()), max(min(columns - 2 * len(INDENT), BAR_COLUMNS), len(lasted)), least=1)
     yield line(
@@ -63,6 +65,8 @@ def wait_lines(
         yield line(Span(f"{INDENT}shorter ", MUTED), advice)
     if words := _ahead_words(report, others):
         yield line(Span(f"{INDENT}ahead ", MUTED), Span(words, ACCENT))
+    if report.made_room:
+        yield line(Span(f"{INDENT}room ", MUTED), f"{_rows_words(report.made_room)} ended")
     if words := _overtaken_words(report):
         yield line(Span(f"{INDENT}meanwhile ", MUTED), words)
 
@@ -96,8 +100,12 @@ def _overtaken_words(report: WaitReport) -> str:
     rows = report.overtaken_by
     if not rows:
         return ""
-    named = [_job_words(row.id, row) for row in rows[:MOST_NAMED]]
-    more = [f"{len(rows) - len(named)} more"] if len(rows) > len(named) else []
     later = sum(row.submitted_at > report.detail.row.submitted_at for row in rows)
     behind = f"; {later} of them came after it" if later else ""
-    return f"{listed([*named, *more])} started{behind}"
+    return f"{_rows_words(rows)} started{behind}"
+
+
+def _rows_words(rows: Sequence[JobRow]) -> str:
+    named = [_job_words(row.id, row) for row in rows[:MOST_NAMED]]
+    more = [f"{len(rows) - len(named)} more"] if len(rows) > len(named) else []
+    return listed([*named, *more])

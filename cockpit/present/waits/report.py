@@ -23,6 +23,10 @@ FIRST_LOOK_MS: Final = 60_000
 """A gap before the first recorded reason counts as the scheduler's up to this length; a longer one is not known."""
 
 
+AT_ONCE_MS: Final = 3_000
+"""A whole wait without any reason counts as the scheduler's up to this length: the job started at its first look."""
+
+
 class WaitPart(NamedTuple):
     """A part of the wait with one cause and, where it was recorded, one reason."""
 
@@ -46,6 +50,9 @@ class WaitReport(NamedTuple):
     parts: tuple[WaitPart, ...]
     overtaken_by: tuple[JobRow, ...] = ()
     """Jobs that started while it waited, as far as they are known and visible, in order of their starts."""
+    made_room: tuple[JobRow, ...] = ()
+    """Jobs that ran when the wait began and ended during it, the last one first: it freed what the job needed, if it
+    waited for other jobs."""
 
     @property
     def seconds(self) -> int:
@@ -72,7 +79,12 @@ def wait_report(detail: JobDetail, now: Millis, rows: Sequence[JobRow] = ()) -> 
     parts = tuple(_parts(detail, since, until)) if until > since else ()
     meanwhile = [row for row in rows if row.started_at and since <= row.started_at < until and row.id != detail.row.id]
     meanwhile.sort(key=lambda row: (row.started_at or 0, row.id))
-    return WaitReport(detail, since, until, parts, tuple(meanwhile))
+    ran = [row for row in rows if row.started_at and row.started_at < since < (row.ended_at or 0) <= until]
+    # Of no interest to a job that waited for something else.
+    waited_for_jobs = any(part.cause is WaitCause.JOBS for part in parts)
+    ran = [row for row in ran if row.id != detail.row.id] if waited_for_jobs else []
+    ran.sort(key=lambda row: (-(row.ended_at or 0), row.id))
+    return WaitReport(detail, since, until, parts, tuple(meanwhile), tuple(ran))
 
 
 def _parts(detail: JobDetail, since: Millis, until: Millis) -> Iterator[WaitPart]:
@@ -81,21 +93,27 @@ def _parts(detail: JobDetail, since: Millis, until: Millis) -> Iterator[WaitPart
     earlier = [each.ahead for each in detail.waited if each.since <= since][-1:]
     for period in reason_periods(detail, since, until):
         if period.reason is None:
-            yield from _unrecorded(detail, period, since)
+            yield from _unrecorded(detail, period, _is_first_look(period, since, until))
         else:
             front = ahead.get(period.since, earlier[0] if earlier else ())
             cause = cause_of(period.reason)
             yield WaitPart(period.since, period.until, cause, period.reason, front if cause is WaitCause.JOBS else ())
 
 
-def _unrecorded(detail: JobDetail, period: ReasonPeriod, since: Millis) -> Iterator[WaitPart]:
+def _is_first_look(period: ReasonPeriod, since: Millis, until: Millis) -> bool:
+    """Return whether the scheduler had not looked at the job in this time: it begins the wait and is brief, and a
+    reason follows; where none does, nothing may have been recorded at all."""
+    lasted = period.until - period.since
+    return period.since == since and lasted <= (FIRST_LOOK_MS if period.until < until else AT_ONCE_MS)
+
+
+def _unrecorded(detail: JobDetail, period: ReasonPeriod, is_first_look: bool) -> Iterator[WaitPart]:
     """Divide a time without recorded reasons by the job's own events: when it was held, when its dependencies were met
     and when its begin time came."""
     spans = list(_spans_of_events(detail, period.until))
     edges = sorted({period.since, period.until, *(at for span in spans for at in span[:2])})
     edges = [at for at in edges if period.since <= at <= period.until]
-    brief = period.since == since and period.until - period.since <= FIRST_LOOK_MS
-    otherwise = WaitCause.SCHEDULER if brief else WaitCause.UNKNOWN
+    otherwise = WaitCause.SCHEDULER if is_first_look else WaitCause.UNKNOWN
     last: WaitPart | None = None
     for begin, end in pairwise(edges):
         cause = next((cause for start, stop, cause in spans if start <= begin and end <= stop), otherwise)

@@ -133,6 +133,8 @@ def test_limits_dependencies_and_holds_are_advised_with_their_sums() -> None:
 
 def test_the_lines_name_cause_share_advice_and_who_was_ahead() -> None:
     rows = [
+        job_row(4600, started_at=Millis(NOW - 9 * HOUR), ended_at=Millis(NOW - 2 * HOUR), card_milli=2000),
+        job_row(4601, started_at=Millis(NOW - 9 * HOUR), ended_at=Millis(NOW - HOUR + 1)),
         job_row(
             4711, user="ann", started_at=Millis(NOW - 2 * HOUR), submitted_at=Millis(NOW - 9 * HOUR), card_milli=8000
         ),
@@ -141,7 +143,7 @@ def test_the_lines_name_cause_share_advice_and_who_was_ahead() -> None:
         job_row(4713, started_at=None),
     ]
     report = wait_report(started(reason(0, LIMIT), reason(30, SHORT, 4711, 4720)), NOW, rows)
-    lines = [plain(each) for each in wait_lines(report, CONTEXT, 44, {rows[0].id: rows[0]}.get, letters=True)]
+    lines = [plain(each) for each in wait_lines(report, CONTEXT, 44, {rows[2].id: rows[2]}.get, letters=True)]
     assert lines == [
         "  waited 2 h",
         "  " + "J" * 30 + "L" * 10,
@@ -150,6 +152,7 @@ def test_the_lines_name_cause_share_advice_and_who_was_ahead() -> None:
         "  shorter With 2 cards on each node instead of 4: n03 had that much free at 09:30 (up to 1 h 30 min less).",
         "  shorter With a higher limit: account nlp has 60 of 64 cards in use (up to 30 min less).",
         "  ahead 4711 (ann, 8 cards) and 4720",
+        "  room 4600 (ann, 2 cards) ended",
         "  meanwhile 4711 (ann, 8 cards) and 4800 (bob\\x1b, 1 card) started; 1 of them came after it",
     ]
 
@@ -185,3 +188,8 @@ def test_every_reason_has_a_cause() -> None:
     of_nodes = NodesExcluded(3, Obstacle.TAINT)
     assert cause_of(Unschedulable(1, 1, 3, (of_nodes,))) is WaitCause.NODES
     assert cause_of(Unschedulable(1, 1, 3, (replace(of_nodes, obstacle=Obstacle.RESOURCE),))) is WaitCause.JOBS
+
+
+def test_a_wait_without_any_reason_is_the_schedulers_only_if_the_job_started_at_once() -> None:
+    assert minutes(wait_report(started(placed=NOW - 3 * HOUR + 20_000), NOW)) == {WaitCause.UNKNOWN: 1 / 3}
+    assert minutes(wait_report(started(placed=NOW - 3 * HOUR + 3_000), NOW)) == {WaitCause.SCHEDULER: 0.05}
