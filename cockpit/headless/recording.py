@@ -12,6 +12,7 @@ from codecs import getincrementaldecoder
 from typing import Protocol
 
 from cockpit.errors import CockpitError
+from cockpit.model.access_level import ACCESS_VARIABLE
 from cockpit.present.safe import safe
 from cockpit.runtime.clock import running_nanos, wall_nanos
 
@@ -34,6 +35,9 @@ class Recording:
 
     def __init__(self, path: str, columns: int, rows: int, *, title: str, term: str) -> None:
         """Create the file, which only the user may read. Raises `CockpitError`, also where it exists."""
+        # It would be on the server, and a session that has no shell there must not write files for one to run.
+        if os.environ.get(ACCESS_VARIABLE):
+            raise CockpitError("A session of cockpit serve records nothing. Record on your machine: asciinema rec")
         self.path = path
         self.failure = ""
         """Why nothing more is recorded, as a sentence; empty: all is."""

@@ -99,6 +99,14 @@ def test_a_file_that_cannot_be_made_is_refused_before_the_shell(
     assert Path("there").read_text() == "mine"
 
 
+def test_a_session_of_cockpit_serve_writes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shell-less user could have a shell's start-up file made otherwise."""
+    monkeypatch.setenv("COCKPIT_ACCESS", "own")
+    with pytest.raises(CockpitError, match="records nothing"):
+        Recording(str(tmp_path / ".bashrc"), 80, 24, title="", term="")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_refused_file_opens_no_shell(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     words = [*program("touch", str(ran)), "--record", str(tmp_path)]

@@ -60,7 +60,7 @@ async def test_every_key_goes_to_the_shell_until_the_menu_gives_them_to_the_list
     async with a_pane() as (lab, shells):
         app = lab.cockpit.app
         await lab.cockpit.type("echo q$((40+2))q").press("Enter").sees("q42q", "held until", "ended")
-        await lab.cockpit.press("Ctrl-p").sees("here> echo q$((40+2))q\n").misses("Search for commands")
+        await lab.cockpit.press("Ctrl-p").sees("here> echo q$((40+2))q\n").misses("the name of an action")
         await lab.cockpit.press("Ctrl-c", "Ctrl-]").sees("l list", "f full screen", "r record", "x close")
         await lab.cockpit.press("Esc").misses("l list").type("echo b$((1+1))k").press("Enter").sees("b2k")
         await lab.cockpit.press("Ctrl-]", "l", "j").stands_on("done").press("t").type("echo a$((1+1))n")
@@ -84,7 +84,7 @@ async def test_closing_hangs_up() -> None:
     async with a_pane() as (lab, shells):
         await lab.cockpit.press("Ctrl-]", "x").misses("Ctrl-] menu").sees("broken", "exit 3")
         await ends(shells.sessions[0])
-        await lab.cockpit.press("Ctrl-p").sees("Search for commands")
+        await lab.cockpit.press("Ctrl-p").sees("the name of an action")
 
 
 async def test_a_cockpit_that_quits_hangs_up() -> None:
