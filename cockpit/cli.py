@@ -286,6 +286,9 @@ def serve(flags: Mapping[str, str | None], forced: bool) -> int:
             idle_seconds=settings.serve_idle_seconds,
             drain_seconds=settings.serve_drain_seconds,
         ),
+        web=split_address(settings.serve_web) if settings.serve_web else None,
+        certificate=Path(settings.serve_tls_certificate) if settings.serve_tls_certificate else None,
+        certificate_key=Path(settings.serve_tls_key) if settings.serve_tls_key else None,
     )
     return run_server(options)
 

@@ -29,7 +29,7 @@ STANDALONE = (
     "cockpit.runtime.containers.shim",
 )
 """Run by training scripts' own Pythons, or beside a container long after an upgrade: the standard library only."""
-DISTRIBUTIONS = {"yaml": "pyyaml", "textual_serve": "textual-serve"}
+DISTRIBUTIONS = {"yaml": "pyyaml"}
 """Where the import name is not the distribution's."""
 
 

@@ -93,6 +93,11 @@ def _command_line_error(text: str) -> str | None:
     return None
 
 
+def web_error(text: str) -> str | None:
+    """Return what is wrong with an address to listen at that may be empty; None: nothing."""
+    return listen_error(text) if text else None
+
+
 def source_error(text: str) -> str | None:
     """Return what is wrong with an absolute path or the address of a service; None: nothing, or it is empty."""
     if not text or text.startswith("/"):
@@ -186,6 +191,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     serve_sessions_per_user: int = 20
     serve_idle_seconds: int = HOUR_SECONDS
     serve_drain_seconds: int = 0
+    serve_web: str = ""
+    serve_tls_certificate: str = ""
+    serve_tls_key: str = ""
     keys: Mapping[str, tuple[str, ...]] = {}
     fleet: tuple[str, ...] = ()
     clusters: Mapping[str, Member] = {}
@@ -461,6 +469,13 @@ SETTINGS = Table(
             "How long a stop of the server waits for open sessions to end by themselves.",
             attribute="serve_drain_seconds",
         ),
+        Field(
+            "serve_web",
+            Checked(Text(), web_error),
+            "Where it serves [browsers](serve.md#in-a-browser), such as `127.0.0.1:8023`; an empty text: nowhere.",
+        ),
+        Field("serve_tls_certificate", Path(), "The certificate of the web server."),
+        Field("serve_tls_key", Path(), "The certificate's private key, where that is another file."),
         Field("keys", Keys(), "A table of the cockpit's actions with your own keys."),
         Field(
             "fleet",

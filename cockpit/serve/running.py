@@ -9,11 +9,13 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 
 import msgspec
 
+from cockpit.errors import CockpitError
 from cockpit.model.access_level import AccessLevel
 from cockpit.present.safe import safe_lines
 from cockpit.runtime.clock import SystemClock
@@ -22,6 +24,8 @@ from cockpit.serve.host_keys import host_key
 from cockpit.serve.keys import key_source
 from cockpit.serve.limits import Bounds
 from cockpit.serve.ssh_server import SshServer
+from cockpit.serve.ssh_session import WEB
+from cockpit.serve.web_server import WebServer, tls_context
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -36,6 +40,10 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     host_key: Path
     access: AccessLevel
     bounds: Bounds
+    web: tuple[str, int] | None = None
+    """Where the web server listens; None: there is none."""
+    certificate: Path | None = None
+    certificate_key: Path | None = None
 
 
 def run_server(options: ServeOptions) -> int:
@@ -58,16 +66,38 @@ async def _serve(options: ServeOptions, log: Callable[[str], None]) -> int:
     log(f"SSH at {options.host or '*'}:{port}, host key {key.get_fingerprint()}")
     for line in _hints(options, port):
         log(line)
+    web = await _serve_web(options, server, log) if options.web is not None else None
     _tell_systemd("READY=1")
     await stopped.wait()
     _tell_systemd("STOPPING=1")
     # A second signal does not wait for sessions to end by themselves.
-    closing = asyncio.get_running_loop().create_task(server.close(), name="closing")
     for number in ENDING:
         asyncio.get_running_loop().add_signal_handler(number, server.hurry)
-    await closing
+    await server.drain()
+    server.end_sessions()
+    if web is not None:
+        await web.close()
+    await server.close()
     log("the server has stopped; jobs continue")
     return 0
+
+
+async def _serve_web(options: ServeOptions, server: SshServer, log: Callable[[str], None]) -> WebServer:
+    assert options.web is not None
+    host, port = options.web
+    tls = tls_context(options.certificate, options.certificate_key)
+    if tls is None and not _is_loopback(host):
+        raise CockpitError(
+            f"A web server at {host} needs TLS, since addresses are secret: --tls-certificate FILE --tls-key FILE"
+        )
+    web = WebServer(server.sessions, server.bounds, server.report)
+    base = await web.listen(host, port, tls)
+    server.address = web.address_for
+    log(f"Web at {base}; `ssh -p PORT HOST {WEB}` prints an address that opens the cockpit")
+    # Whoever has the address is this user, so that it is shown to nobody but this user's terminal.
+    if sys.stderr.isatty():
+        log(f"Open it: {web.address_for(own_account().name, options.access)}")
+    return web
 
 
 def _hints(options: ServeOptions, port: int) -> list[str]:
@@ -87,8 +117,9 @@ def _is_loopback(host: str) -> bool:
 
 
 def _log(text: str) -> None:
-    """Write a line to the server's log, which is stderr."""
-    print(f"cockpit serve: {safe_lines(text)}", file=sys.stderr, flush=True)  # noqa: T201 - as systemd collects it
+    """Write a line to the server's log, which is stderr. Without a reader, the server goes on."""
+    with suppress(OSError):
+        print(f"cockpit serve: {safe_lines(text)}", file=sys.stderr, flush=True)  # noqa: T201 - as systemd collects it
 
 
 def _tell_systemd(state: str) -> None:

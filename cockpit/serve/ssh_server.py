@@ -52,6 +52,8 @@ class SshServer:
         self._report = report
         self.sessions = Sessions(bounds)
         self.connections: set[SshConnection] = set()
+        self.address: Callable[[str, AccessLevel], str] | None = None
+        """Makes an address of the web server for a user, where there is one."""
         self._acceptor: asyncssh.SSHAcceptor | None = None
         self._rate: ConnectionRate | None = None
         self._drain: asyncio.Timeout | None = None
@@ -108,22 +110,28 @@ class SshServer:
             and waiting < self.bounds.waiting
         )
 
-    async def close(self) -> None:
-        """Accept no more connections; wait for sessions up to the limit; end them and all connections."""
+    async def drain(self) -> None:
+        """Accept no more connections, and wait for sessions to end by themselves, up to the limit."""
         if self._acceptor is not None:
             self._acceptor.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(self.bounds.drain_seconds) as self._drain:
                 await self.sessions.empty.wait()
         self._drain = None
+
+    def end_sessions(self) -> None:
+        """Ask all programs to end, and tell the clients why."""
         for connection in list(self.connections):
             connection.end("The server stops. Jobs continue.")
+
+    async def close(self) -> None:
+        """Close all connections, once the sessions have ended or the programs had their time."""
         await self._empty(GRACE_SECONDS + 1)
         for connection in list(self.connections):
             connection.abort()
 
     def hurry(self) -> None:
-        """End the sessions now, where `close` waits for them."""
+        """Let `drain` wait no longer."""
         if self._drain is not None:
             self._drain.reschedule(asyncio.get_running_loop().time())
 
@@ -200,7 +208,12 @@ class SshConnection(asyncssh.SSHServer):
             return False
         server = self._server
         visitor = Visitor(
-            self._login, self._level(), server.sessions, server.bounds, terminal=self._may_have_terminal()
+            self._login,
+            self._level(),
+            server.sessions,
+            server.bounds,
+            terminal=self._may_have_terminal(),
+            address=server.address,
         )
         session = SshSession(visitor, self._session_closed, server.report)
         self._sessions.add(session)

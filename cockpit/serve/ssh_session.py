@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 WINDOW: Final = 128 << 10
 """Bytes that a client may send before the program has taken them, and that may wait for the client to read."""
 LONGEST_VALUE: Final = 64
+WEB: Final = "web"
+"""The command of the server itself: it prints an address for a browser."""
 SIGNALS: Final = {
     name: getattr(signal, f"SIG{name}") for name in ("HUP", "INT", "QUIT", "TERM", "KILL", "USR1", "USR2", "ALRM")
 }
@@ -50,11 +52,19 @@ class Visitor:
     """Who has logged in on a connection, for its sessions."""
 
     def __init__(
-        self, login: str, level: AccessLevel, sessions: Sessions, bounds: Bounds, *, terminal: bool = True
+        self,
+        login: str,
+        level: AccessLevel,
+        sessions: Sessions,
+        bounds: Bounds,
+        *,
+        terminal: bool = True,
+        address: Callable[[str, AccessLevel], str] | None = None,
     ) -> None:
-        """`terminal`: whether the sessions may have one."""
+        """`terminal`: whether the sessions may have one. `address`: makes an address for the user's browser; None: the
+        server has no web server."""
         self.login, self.level, self.sessions, self.bounds = login, level, sessions, bounds
-        self.terminal = terminal
+        self.terminal, self.address = terminal, address
 
 
 class SshSession(asyncssh.SSHServerSession[bytes]):
@@ -116,6 +126,9 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
         visitor, channel = self._visitor, self._the_channel
         account = account_for(visitor.login)
         words = words_of(self._command)
+        if words == [WEB]:
+            self._print_address(account)
+            return
         if reason := why_not_served(words, visitor.level):
             raise CockpitError(reason)
         if reason := visitor.sessions.open(account.name):
@@ -128,6 +141,12 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
         self._log_start(account, words)
         if self._size is not None:
             self._watch_idle()
+
+    def _print_address(self, account: Account) -> None:
+        if self._visitor.address is None:
+            raise CockpitError("This server serves no browsers: it was started without --web.")
+        self._the_channel.write(f"{self._visitor.address(account.name, self._visitor.level)}\n".encode())
+        self._the_channel.exit(ExitCode.OK)
 
     def _log_start(self, account: Account, words: list[str]) -> None:
         what = f"runs {' '.join(words[:2])}" if words else "opens the cockpit"

@@ -151,6 +151,16 @@ def test_the_host_key_is_made_once_for_its_owner_alone(fresh: ServedCockpit) -> 
     assert b"chmod 600" in refused.stderr
 
 
+def test_a_log_without_a_reader_stops_no_session(fresh: ServedCockpit) -> None:
+    key = fresh.key("own", f'user="{ME}"')
+    fresh.start()
+    assert fresh.process.stderr is not None
+    fresh.process.stderr.close()
+    fresh.process.stderr = None
+    for _ in range(2):
+        assert fresh.ssh(key, "jobs").returncode == 0
+
+
 def test_a_stop_ends_sessions_with_a_sentence(fresh: ServedCockpit) -> None:
     key = fresh.key("own", f'user="{ME}"')
     fresh.start()

@@ -18,6 +18,8 @@ OPTIONS = {
     "access": ("--access", "LEVEL", "the access level of keys that name none: read, own or admin; by default own"),
     "sessions": ("--sessions", "N", "the largest number of open sessions"),
     "idle": ("--idle", "TIME", "how long a terminal may be without a key, such as 1h"),
+    "tls_certificate": ("--tls-certificate", "FILE", "the certificate of the web server; with --tls-key"),
+    "tls_key": ("--tls-key", "FILE", "its private key"),
     "drain": ("--drain", "TIME", "how long a stop waits for open sessions"),
 }
 """By the part of the setting's name behind `serve_`."""
@@ -27,6 +29,13 @@ def serve_arguments(parser: ArgumentParser) -> None:
     for name, (option, metavar, text) in OPTIONS.items():
         parser.add_argument(option, metavar=metavar, help=text, dest=name)
     parser.add_argument(
+        "--web",
+        nargs="?",
+        const="127.0.0.1:8023",
+        metavar="HOST:PORT",
+        help="serve browsers too; by default at 127.0.0.1:8023. `ssh HOST web` prints an address",
+    )
+    parser.add_argument(
         "--forced",
         action="store_true",
         help="serve the one session of an sshd, which has this as its ForceCommand",
@@ -35,7 +44,9 @@ def serve_arguments(parser: ArgumentParser) -> None:
 
 async def run_serve(call: Call) -> int:
     """Serve until a signal. Sessions are programs of their own, so that nothing here talks to a cluster."""
-    return call.services.serve({f"serve_{name}": getattr(call.args, name) for name in OPTIONS}, call.args.forced)
+    return call.services.serve(
+        {f"serve_{name}": getattr(call.args, name) for name in (*OPTIONS, "web")}, call.args.forced
+    )
 
 
 SERVE = Verb(
