@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 MOST_VALUES: Final = 200
 """Largest number of values of a column that are offered, in order of their text."""
+MOST_ROWS: Final = 20_000
+"""Largest number of rows whose values are looked at, as it happens at each letter."""
 _WORDS: Final = frozenset({ValueKind.TEXT, ValueKind.WORDS})
 
 
@@ -71,20 +74,21 @@ def _values(lead: str, begun: str, column: Column, table: TableView, rows: Seque
     elif not column.values:
         known = [
             *((ME, "your own") for _ in "1" if column.id == "user"),
-            *((each, "") for each in _texts(column, rows)),
+            *((each, "") for each in _texts(column, rows, begun)),
         ]
     for word, about in known:
         if word.casefold().startswith(begun):
             yield FilterWord(f"{lead}{_as_value(word)}", word, about)
 
 
-def _texts(column: Column, rows: Sequence[Any]) -> list[str]:
-    """Return the different texts of the column, which are its rows' own attributes."""
+def _texts(column: Column, rows: Sequence[Any], begun: str) -> list[str]:
+    """Return the different texts of the column that begin so: those that are its rows' own attributes."""
     if column.kind not in _WORDS or column.derive is not None:
         return []
-    facts = {fact for fact in values(rows, column.field) if fact is not None}
+    facts = {fact for fact in values(rows[:MOST_ROWS], column.field) if fact is not None}
     words = {word for fact in facts for word in (fact if isinstance(fact, tuple) else (fact,))}
-    return list(islice(sorted(text for text in map(str, words) if text), MOST_VALUES))
+    # Jobs may have as many names as there are jobs: not all of them are sorted.
+    return nsmallest(MOST_VALUES, (text for text in map(str, words) if text and text.casefold().startswith(begun)))
 
 
 def _as_value(word: str) -> str:

@@ -4,7 +4,7 @@ name."""
 from __future__ import annotations
 
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from cockpit.present.folding import id_text
@@ -16,7 +16,7 @@ from cockpit.tui.parts import PaletteEntry
 from cockpit.tui.views.all import NODES, QUEUES, VIEWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cockpit.model.jobrow import JobRow
     from cockpit.tui.action import Action, ActionContext
@@ -74,16 +74,18 @@ def jobs_named(app: Cockpit, text: str) -> Iterator[PaletteEntry]:
     wanted = text.strip().casefold()
     if not wanted:
         return
-    rows = (row for row in app.state.job_rows.list.rows() if _is_named(row, wanted))
-    for row in islice(rows, MOST_JOBS):
+    rows = app.state.job_rows.list.rows()
+    # Written out in the loops: a hundred thousand jobs are searched at each letter. An id's text is costly to make, and
+    # differs from its number only in arrays.
+    by_id: Iterable[JobRow] = ()
+    if wanted[0].isdigit():
+        by_id = (row for row in rows if (id_text(row) if row.array is not None else str(row.id)).startswith(wanted))
+    by_name = (row for row in rows if wanted in row.name.casefold())
+    found = {row.id: row for row in chain(islice(by_id, MOST_JOBS), islice(by_name, MOST_JOBS))}
+    for row in islice(found.values(), MOST_JOBS):
         yield PaletteEntry(
             f"job:{row.id}",
             f"job {id_text(row)} {row.name}",
             f"{row.state} · {row.user}",
             partial(app.dispatcher.run_command, str(int(row.id))),
         )
-
-
-def _is_named(row: JobRow, wanted: str) -> bool:
-    # The id's text is made only where it can begin with a figure: lists of a hundred thousand jobs are searched.
-    return wanted in row.name.casefold() or (wanted[0].isdigit() and id_text(row).startswith(wanted))

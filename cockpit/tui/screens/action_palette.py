@@ -95,9 +95,11 @@ class ActionPalette(Dialog[None]):
     @on(Table.CursorMoved)
     def _draw_foot(self) -> None:
         """Draw the whole reason why the entry under the cursor is refused, else how to go on."""
-        entry, found = self._entry, self._found
-        if not is_open(self) or found is None:
+        found = self._found
+        # The palette may be closed before its widgets are there.
+        if not is_open(self) or found is None or not self.query(Table):
             return
+        entry = self._entry
         foot = self.query_one("#foot", Lines)
         counted = Span(f"{len(found.order)} of {len(found.entries)}", MUTED)
         if entry is None:

@@ -67,7 +67,9 @@ class Help(Dialog[None]):
         self.query_one(LineView).focus()
 
     def on_resize(self) -> None:
-        self._draw()
+        # The page may be closed before its widgets are there.
+        if is_open(self) and self.query(SafeInput):
+            self._draw()
 
     def _draw(self) -> None:
         """Lay the page out for the width of the screen, with the entries that have the searched words."""
