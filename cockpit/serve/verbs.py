@@ -35,6 +35,7 @@ ACTING: Final = frozenset(
         *("requeue", "scale", "unblock", "set-priority", "set-time-limit", "update", "top", "delete"),
         *("holds extend", "holds end", "shell", "session", "train"),
         *("catalogue add", "catalogue set", "catalogue remove", "catalogue apply", "cluster export", "doctor"),
+        "lab",  # which reads logs that its words name; the engine decides about --apply
         *("accounts add", "accounts modify", "accounts remove", "accounts add-user", "accounts modify-user"),
         *("accounts remove-user", "accounts add-coordinator", "accounts remove-coordinator"),
     }
@@ -54,6 +55,8 @@ NOT_SERVED: Final = frozenset(
         *("cluster init", "cluster use"),
         # They occupy the machine as long as they run, and concern no cluster.
         *("demo", "play", "replay"),
+        # They offer the cluster to programs, on a port or by verbs that would have to be looked up here one by one.
+        *("metrics", "mcp"),
     }
 )
 """They are for the machine itself: a session is no place for them, whoever has it."""
