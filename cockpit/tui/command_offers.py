@@ -13,6 +13,7 @@ from cockpit.headless.completing import Completion, place_behind
 from cockpit.headless.registry import VERBS
 from cockpit.model.spec import PriorityWord
 from cockpit.present.filter_words import filter_words
+from cockpit.present.folding import id_text
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
@@ -20,7 +21,7 @@ from cockpit.tui.actions.all import action_named, command_name
 from cockpit.tui.commands import COMMAND_HELP, is_about_jobs, job_words_known, unknown_sentence
 from cockpit.tui.controllers import directives
 from cockpit.tui.controllers.jobs import SCALE, TIME_LIMIT
-from cockpit.tui.palette_entries import jobs_named
+from cockpit.tui.palette_entries import rows_named
 from cockpit.tui.views.all import NODES, QUEUES
 from cockpit.tui.views.jobs import JOBS
 from cockpit.tui.widgets.entry import Candidate, Offer
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from argparse import Action as Argument
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from cockpit.model.jobrow import JobRow
     from cockpit.tui.action import Action, ActionContext
     from cockpit.tui.cockpit import Cockpit
 
@@ -54,12 +56,17 @@ def command_offer(app: Cockpit, actions: Sequence[Action], context: ActionContex
         what, known = _VALUES[name]
         return _offer(line, known(app), what, head=f"{name} ")
     action = action_named(name)
-    return _of_jobs(app, name, rest) if action is not None and is_about_jobs(action) else Offer([])
+    return _of_jobs(app, action, context, rest) if action is not None and is_about_jobs(action) else Offer([])
 
 
-def _of_jobs(app: Cockpit, action: str, text: str) -> Offer:
-    """Return the jobs that the text names, for an action about jobs."""
-    found = list(_jobs(app, action, text))
+def _of_jobs(app: Cockpit, action: Action, context: ActionContext, text: str) -> Offer:
+    """Return the jobs that the text names, for an action about jobs: first those for which it is possible."""
+
+    def refusal(row: JobRow) -> str:
+        able = app.backend.capabilities_for([row.id])
+        return action.refusal(context._replace(chosen=(row,), capabilities=able))
+
+    found = sorted(_jobs(app, command_name(action.id), text, refusal), key=_is_refused)
     known = job_words_known(app) if text.strip() and not found else []
     return Offer(found, unknown_sentence(text, known, "job") if nearest(text, known) else "")
 
@@ -106,11 +113,12 @@ def _usable_and_short(candidate: Candidate) -> tuple[bool, int]:
     return bool(candidate.refusal), len(candidate.word)
 
 
-def _jobs(app: Cockpit, action: str, text: str) -> Iterator[Candidate]:
+def _jobs(app: Cockpit, action: str, text: str, refusal: Callable[[JobRow], str] = lambda _: "") -> Iterator[Candidate]:
     """Yield the jobs that the text names, for the action of this name or (empty) to go to."""
-    for entry in jobs_named(app, text):
-        _, number, name = entry.name.split(" ", 2)
-        yield Candidate(f"{action} {number}".strip(), safe(number), safe(f"{name} · {entry.about}"))
+    for row in rows_named(app, text):
+        number = id_text(row)
+        about = safe(f"{row.name} · {row.state} · {row.user}")
+        yield Candidate(f"{action} {number}".strip(), safe(number), about, refusal(row))
 
 
 def _offer(line: str, known: Iterable[Completion], what: str, *, head: str = "") -> Offer:

@@ -70,10 +70,21 @@ def _of_rows(app: Cockpit, view: View, noun: str, names: Mapping[str, str]) -> I
 
 
 def jobs_named(app: Cockpit, text: str) -> Iterator[PaletteEntry]:
-    """Yield the first jobs whose id begins with the text, or whose name contains it."""
+    """Yield the jobs that the text names; Enter goes to them."""
+    for row in rows_named(app, text):
+        yield PaletteEntry(
+            f"job:{row.id}",
+            f"job {id_text(row)} {row.name}",
+            f"{row.state} · {row.user}",
+            partial(app.dispatcher.run_command, str(int(row.id))),
+        )
+
+
+def rows_named(app: Cockpit, text: str) -> Sequence[JobRow]:
+    """Return the first jobs whose id begins with the text, or whose name contains it."""
     wanted = text.strip().casefold()
     if not wanted:
-        return
+        return ()
     rows = app.state.job_rows.list.rows()
     # Written out in the loops: a hundred thousand jobs are searched at each letter. An id's text is costly to make, and
     # differs from its number only in arrays.
@@ -82,10 +93,4 @@ def jobs_named(app: Cockpit, text: str) -> Iterator[PaletteEntry]:
         by_id = (row for row in rows if (id_text(row) if row.array is not None else str(row.id)).startswith(wanted))
     by_name = (row for row in rows if wanted in row.name.casefold())
     found = {row.id: row for row in chain(islice(by_id, MOST_JOBS), islice(by_name, MOST_JOBS))}
-    for row in islice(found.values(), MOST_JOBS):
-        yield PaletteEntry(
-            f"job:{row.id}",
-            f"job {id_text(row)} {row.name}",
-            f"{row.state} · {row.user}",
-            partial(app.dispatcher.run_command, str(int(row.id))),
-        )
+    return list(islice(found.values(), MOST_JOBS))

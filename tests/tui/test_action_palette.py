@@ -38,7 +38,7 @@ async def test_the_palette_lists_what_can_be_done_here_with_keys_and_reasons() -
         assert " x " in cancel
         # What cannot be used now comes last, with the reason; what belongs to other views only when it is typed.
         assert "drain" not in screen
-        await lab.cockpit.type("edit").sees("Job 1 is running: this is for queued jobs.")
+        await lab.cockpit.type("what if").sees("Job 1 is running: this is for queued jobs.")
         await lab.cockpit.press("Enter").misses(OPEN).sees("Job 1 is running: this is for queued jobs")
         await lab.cockpit.press("Ctrl-p").type("drain").sees("Only in Nodes.").press("Esc").misses(OPEN)
 

@@ -7,6 +7,7 @@ import pytest
 from cockpit.model.job import JobState
 from cockpit.model.spec import Array
 from cockpit.tui.actions.all import BY_ID, action_named
+from cockpit.tui.command_offers import command_offer
 from cockpit.tui.commands import _WITH_WORDS, COMMAND_HELP
 from tests.tui.lab import Lab, a_lab, job, the_lab
 
@@ -22,7 +23,7 @@ async def test_actions_are_listed_while_one_types_with_their_help_or_reason() ->
         cockpit = lab.cockpit
         await cockpit.press(":").sees("more; Tab goes through them").type("ca").sees("cancel", "Stop jobs; kill after")
         # What cannot be used now comes last, with the reason.
-        await cockpit.press("Ctrl-u").type("ed").sees("edit", "Job 1 is running: this is for queued jobs")
+        await cockpit.press("Ctrl-u").type("prio").sees("priority", "Job 1 is running: this is for queued jobs")
         await cockpit.press("Esc").misses("this is for queued jobs")
 
 
@@ -70,6 +71,17 @@ async def test_a_wrong_word_names_the_nearest_before_and_after_enter(typed: str,
         await cockpit.press(":").type(typed).sees(sentence)
         hint = sentence.partition("; ")[2]
         await cockpit.press("Enter").sees(hint)
+
+
+@pytest.mark.req("UI-30")
+async def test_jobs_for_which_the_action_is_impossible_come_last_with_the_reason() -> None:
+    async with the_lab() as lab:
+        context = lab.cockpit.app.dispatcher.context()
+        candidates = command_offer(lab.cockpit.app, lab.cockpit.app.dispatcher.actions, context, "cancel e").candidates
+        refused = [each.refusal for each in candidates]
+        assert refused == sorted(refused, key=bool), "what can be done first"
+        assert any(each.about.startswith("wide") and not each.refusal for each in candidates)
+        assert any("has ended (error)" in each.refusal and each.about.startswith("broken") for each in candidates)
 
 
 @pytest.mark.req("UI-30")
