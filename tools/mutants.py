@@ -60,7 +60,9 @@ LAYERS: Final[dict[str, tuple[str, ...]]] = {
     "backends/slurm/mapping": ("tests/backends/slurm", "tests/real/slurm"),
     "backends/slurm": ("tests/backends/slurm", "tests/real/slurm"),
     "backends/fleet": ("tests/backends/fleet", "tests/clusters", "tests/tui/test_clusters.py"),
+    "backends/kubernetes": ("tests/backends/kubernetes", "tests/backends/test_contract.py"),
     "backends/demo": ("tests/backends/demo", "tests/backends/test_contract.py"),
+    "serve": ("tests/serve", "tests/e2e/test_served_rights.py"),
     "tui": ("tests/tui",),
 }
 """The test paths of each layer: first its own, then the related ones, in the order in which they run."""
