@@ -123,7 +123,10 @@ def hung(spans: Line, columns: int) -> list[Line]:
     indent = max((each for each in begins if each <= columns // 2), default=0)
     rows: list[list[Span]] = [[]]
     used = 0
-    for word in _words(spans):
+    words = list(_words(spans))
+    if words[-1][0].text.isspace():  # nothing follows these blanks that a row of its own could show
+        words.pop()
+    for word in words:
         size = line_width(word)
         # A word longer than a line is put into a line of its own and cut there by `wrapped`.
         if used + size > columns and used > indent:

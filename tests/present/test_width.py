@@ -72,6 +72,8 @@ def test_a_sentence_continues_below_the_start_of_its_cell() -> None:
     assert Span("lasts", MUTED) in hung(fact, 30)[1]
     assert hung(fact, 60) == [fact]
     assert [plain(each) for each in hung(line("训练 训练 abcdefgh"), 5)] == ["训练", "训练", "abcde", "fgh"]
+    assert [plain(each) for each in hung(line("a word   "), 7)] == ["a word"], "no empty row for the blanks"
+    assert hung(line("     "), 3) == [()]
 
 
 def test_overflowing_text_continues_below_without_moving_other_cells() -> None:
