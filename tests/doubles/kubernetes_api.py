@@ -392,7 +392,7 @@ def _tagged(request: web.Request, content: Object) -> web.Response:
     tag = f'"{zlib.crc32(body):08X}"'
     if request.headers.get("If-None-Match") == tag:
         return web.Response(status=304, headers={"ETag": tag})
-    return web.Response(body=body, headers={"ETag": tag})
+    return web.Response(body=body, content_type="application/json", headers={"ETag": tag})
 
 
 async def _send(request: web.Request, reply: Reply) -> web.StreamResponse:

@@ -76,7 +76,8 @@ class Lab:
 
     def ask(self, role: str, operation: str, args: dict[str, Any], request: str = "") -> Answer:
         """The first answer."""
-        body = {"id": 1, "op": operation, "args": {**args, **LIES}, "request": request, **LIES}
+        # The frame's own access level can only take rights away: the highest is a lie that gives none.
+        body = {"id": 1, "op": operation, "args": {**args, **LIES}, "request": request, **LIES, "access": "admin"}
         client = self.clients[role]
         client.say(msgspec.msgpack.encode(body))
         answer = client.answer()

@@ -114,9 +114,16 @@ def test_a_variable_with_another_value_is_left_out(value: str) -> None:
     assert (env["LANG"], "TERM" in env) == ("C.UTF-8", False)
 
 
+async def copied(connection: asyncssh.SSHClientConnection, folder: str) -> None:
+    """Copy a file of the server. Raises `OSError` also if the client takes the refusal for a copy of no file."""
+    await asyncssh.scp((connection, "/etc/hostname"), folder)
+    if not Path(folder, "hostname").exists():
+        raise FileNotFoundError("no file was copied")
+
+
 FORBIDDEN = {
     "sftp": lambda connection, _: connection.start_sftp_client(),
-    "scp": lambda connection, folder: asyncssh.scp((connection, "/etc/hostname"), folder),
+    "scp": copied,
     "x11": lambda connection, _: connection.create_process("jobs", x11_forwarding=True, x11_display="127.0.0.1:0"),
     "local port": lambda connection, _: connection.open_connection("127.0.0.1", 22),
     "remote port": lambda connection, _: connection.start_server(lambda *_: None, "127.0.0.1", 0),

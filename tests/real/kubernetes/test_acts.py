@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,13 +12,13 @@ from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.errors import RequestRefused
 from cockpit.model.asking import WantedLimit
 from cockpit.model.events import ClusterReported
-from cockpit.model.ids import Millis
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.spec import Array, JobSpec, Mode, NodeSpec, PriorityWord
 from tests.backends.contract import BackendContract
 from tests.builders import a_spec
 from tests.real.kubernetes.cluster import ADMIN, RealKubernetes
-from tests.real.kubernetes.test_backend import cockpit_of, until
+from tests.real.kubernetes.test_backend import LONGEST, cockpit_of, until
 
 pytestmark = [pytest.mark.real, pytest.mark.real_kubernetes]
 TASKS = Array((0, 1, 2, 3), at_once=1)
@@ -52,6 +53,11 @@ class TestContract(BackendContract):
         return replace(self.held(name), specs=(NodeSpec(cpus=9000, memory_mib=64),))
 
 
+async def reported(backend: KubernetesBackend, job: JobId) -> set[str]:
+    """The reasons of what the cluster has reported about the job."""
+    return {each.body.reason for each in await backend.events(job=job) if isinstance(each.body, ClusterReported)}
+
+
 @pytest.mark.req("KU-07", "KU-12")
 async def test_a_running_job_gets_more_pods_and_another_limit_and_is_requeued(
     backend: KubernetesBackend, namespace: str
@@ -67,8 +73,10 @@ async def test_a_running_job_gets_more_pods_and_another_limit_and_is_requeued(
     await backend.requeue(job)
     again = await until(backend, "grows", lambda row: row.state is JobState.RUNNING)
     assert (again.id, again.project) == (job, namespace)
-    reasons = {each.body.reason for each in await backend.events(job=job) if isinstance(each.body, ClusterReported)}
-    assert reasons >= {"SuccessfulCreate", "Suspended", "Resumed"}
+    # The controller writes them behind its changes.
+    async with asyncio.timeout(LONGEST):
+        while not await reported(backend, job) >= {"SuccessfulCreate", "Suspended", "Resumed"}:
+            pass
     spent = await backend.spending([Millis(0), Millis(10**14)])
     assert any(each.project == namespace and each.cpu_ms for each in spent.stretches[0])
     await backend.cancel(job)
