@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import stat
 from pathlib import Path
@@ -117,7 +118,7 @@ def test_a_variable_with_another_value_is_left_out(value: str) -> None:
 async def copied(connection: asyncssh.SSHClientConnection, folder: str) -> None:
     """Copy a file of the server. Raises `OSError` also if the client takes the refusal for a copy of no file."""
     await asyncssh.scp((connection, "/etc/hostname"), folder)
-    if not Path(folder, "hostname").exists():
+    if not any(each.name == "hostname" for each in os.scandir(folder)):
         raise FileNotFoundError("no file was copied")
 
 
