@@ -61,7 +61,7 @@ PORTS = Bounds(1, 65_535)
 PATROL_SECONDS = Bounds(1, DAY_SECONDS, " s")
 ASK_SECONDS = Bounds(1, 60, " s")
 SESSIONS = Bounds(1, 10_000)
-IDLE_SECONDS = Bounds(60, 30 * DAY_SECONDS, " s")
+IDLE_SECONDS = Bounds(1, 30 * DAY_SECONDS, " s")
 DRAIN_SECONDS = Bounds(0, DAY_SECONDS, " s")
 
 

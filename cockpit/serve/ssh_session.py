@@ -81,6 +81,7 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
         """The user in whose name the session is counted; empty: it is not."""
         self._farewell = ""
         self._typed_at = 0.0
+        """When something was typed last, or the session started, by the event loop's clock."""
         self._idle: asyncio.TimerHandle | None = None
 
     # ── Before the start ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -140,6 +141,8 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
         self._program = Program(command_line(words), account, env, self, size=self._size)
         self._log_start(account, words)
         if self._size is not None:
+            # The time runs from the start, for a terminal at which nobody ever types.
+            self._typed_at = asyncio.get_running_loop().time()
             self._watch_idle()
 
     def _print_address(self, account: Account) -> None:
@@ -246,10 +249,10 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
         """End a terminal at which nobody has typed for the limit."""
         loop = asyncio.get_running_loop()
         limit = self._visitor.bounds.idle_seconds
-        left = limit - (loop.time() - self._typed_at) if self._typed_at else limit
+        left = limit - (loop.time() - self._typed_at)
         if left <= 0:
-            minutes = max(1, limit // 60)
-            self.end(f"The session was closed after {counted(minutes, 'minute')} without a key. Jobs continue.")
+            waited = counted(limit // 60, "minute") if limit >= 60 else counted(limit, "second")
+            self.end(f"The session was closed after {waited} without a key. Jobs continue.")
         else:
             self._idle = loop.call_later(left, self._watch_idle)
 

@@ -12,7 +12,11 @@ from pathlib import Path
 import asyncssh
 import pytest
 
+from cockpit.model.access_level import AccessLevel
+from cockpit.model.ids import Millis
+from cockpit.serve.keys import KeyFile
 from cockpit.serve.limits import MOST_SOURCES, Bounds, ConnectionRate, Sessions
+from cockpit.serve.ssh_server import SshServer
 from tests.doubles.terminal import Terminal
 from tests.e2e.cockpit_user import eventually
 from tests.serve.served import ME, SECONDS, ServedCockpit
@@ -108,12 +112,15 @@ async def test_variables_without_end_cost_no_memory(served: ServedCockpit, own: 
 
 
 @real
-def test_a_terminal_without_a_key_is_closed(fresh: ServedCockpit) -> None:
+async def test_a_terminal_at_which_nobody_types_is_closed(fresh: ServedCockpit) -> None:
+    """This client answers none of the program's questions, as a terminal would, so that not a byte is ever typed."""
     key = fresh.key("own", f'user="{ME}"')
-    fresh.start("--idle", "60")
-    with Terminal(fresh.words(key, "-tt"), {"PATH": "/usr/bin:/bin", "HOME": str(fresh.folder)}) as terminal:
-        terminal.to_the_end()
-        assert b"closed after 1 minute without a key" in terminal.written_since(0)
+    await asyncio.to_thread(fresh.start, "--idle", "1s")
+    async with fresh.connect(key) as connection:
+        process = await connection.create_process(encoding=None, term_type="xterm-256color")
+        shown = await asyncio.wait_for(process.stdout.read(), SECONDS)
+        told = await asyncio.wait_for(process.stderr.read(), SECONDS)
+    assert b"closed after 1 second without a key" in shown + told
 
 
 @real
@@ -158,14 +165,18 @@ async def test_random_packets_after_the_login_harm_nobody(served: ServedCockpit,
     assert served.process.poll() is None
 
 
-@real
-def test_who_does_not_log_in_is_disconnected(fresh: ServedCockpit) -> None:
-    fresh.key("own", f'user="{ME}"')
-    fresh.start()
-    with socket.create_connection(("127.0.0.1", fresh.port), timeout=SECONDS) as client:
-        client.sendall(b"SSH-2.0-silent\r\n")
-        while client_data(client):
-            pass  # until the server has had enough: 30 s
+async def test_who_does_not_log_in_is_disconnected(tmp_path: Path) -> None:
+    keys = KeyFile(tmp_path / "authorized_keys")
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    bounds = Bounds(login_seconds=0.2)
+    server = SshServer(keys, key, AccessLevel.OWN, bounds, now=lambda: Millis(0), report=print)
+    port = await server.listen("127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"SSH-2.0-silent\r\n")
+    assert await asyncio.wait_for(reader.read(), SECONDS), "it says who it is, and then hangs up"
+    writer.close()
+    await server.drain()
+    await server.close()
 
 
 @real
