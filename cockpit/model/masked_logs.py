@@ -11,13 +11,15 @@ from cockpit.model.masking import (
     MASK,
     bytes_without,
     is_revealing,
-    is_secret_name,
+    is_secret_variable,
     masked_bytes,
     may_hold_secret,
 )
 
 SHORTEST_KNOWN: Final = 6
 """Shortest value of a secret variable that is looked for in other text: shorter ones occur by accident."""
+SHORTEST_BEGUN: Final = 4
+"""Fewest bytes at the end of a growing log that are taken for the beginning of a secret."""
 MOST_HELD: Final = 64 << 10
 """Most bytes of an incomplete line that are held back until the line ends."""
 _KEY_WORDS: Final = b"PRIVATE KEY-----"
@@ -26,7 +28,7 @@ _KEY_LINE: Final = re.compile(rb"[A-Za-z0-9+/=]{1,128}\s*")
 
 def known_secrets(env: Mapping[str, str]) -> tuple[str, ...]:
     """Return the values of the secret variables of an environment, to find them in what a job prints."""
-    values = {value for name, value in env.items() if is_secret_name(name) and len(value) >= SHORTEST_KNOWN}
+    values = {value for name, value in env.items() if is_secret_variable(name, value) and len(value) >= SHORTEST_KNOWN}
     # Longest first: one may be a part of another.
     return tuple(sorted(values - {MASK}, key=len, reverse=True))
 
@@ -81,3 +83,21 @@ class MaskedPieces:
             return line
         # Of an incomplete line without a sign of a secret the last word alone, which may become one.
         return max(line, data.rfind(b" ") + 1)
+
+
+def withheld_piece(data: bytes, before: bytes, after: bytes, known: Iterable[str]) -> bytes:
+    """Return a piece of a log with asterisks in place of these values, as many as they have bytes, so that every other
+    byte keeps its place. `before`, `after`: bytes around the piece, in which a value may begin or end."""
+    whole, begin, end = before + data + after, len(before), len(before) + len(data)
+    for value in known:
+        secret = value.encode("utf-8", "surrogateescape")
+        whole = whole.replace(secret, b"*" * len(secret))
+        if cut := _begun(whole, secret):
+            whole = whole[:-cut] + b"*" * cut
+    return whole[begin:end]
+
+
+def _begun(data: bytes, secret: bytes) -> int:
+    """Return how many bytes at the end of the data begin the secret, of which the rest is not written yet."""
+    sizes = range(min(len(secret) - 1, len(data)), SHORTEST_BEGUN - 1, -1)
+    return next((size for size in sizes if data.endswith(secret[:size])), 0)

@@ -41,11 +41,14 @@ def revealed() -> Iterator[None]:
         _REVEALED.reset(token)
 
 
+_MASKED_VALUE: Final = re.compile(r"\A\*{3}\Z|(?:[=:\"']|bearer )\s?\*{3}(?![*/])|(?<!\*)\*{3}@", re.IGNORECASE)
+"""A mask where a secret would be: alone, as the value of a name, or before the host of an address."""
+
 # Names
 
 _WORDS_OF_NAME: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _STRONG: Final = re.compile(
-    r"secret|passw|passphrase|passcode|credential|(?:api|access|private|auth|account|client|encryption|signing|ssh"
+    r"secret(?!ar)|passw|passphrase|passcode|credential|(?:api|access|private|auth|account|client|encryption|signing|ssh"
     r"|service|storage|shared|master|license|deploy|webhook|wandb|subscription)[_.-]?key",
     re.IGNORECASE,
 )
@@ -54,9 +57,24 @@ _TOKEN: Final = re.compile(r"token(?!s|iz)", re.IGNORECASE)
 """A part of a name that means a secret, or a piece of a text that a model reads; `tokens` and `tokenizer` mean none."""
 _WEAK: Final = frozenset({"key", "auth", "authorization", "pass", "pwd", "pat"})
 """Words of a name that mean a secret in an environment, and in other text only where the value looks like one."""
-_AWS_HARMLESS: Final = frozenset(
-    {"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_DEFAULT_OUTPUT", "AWS_ENDPOINT_URL", "AWS_PAGER"}
+_NO_SECRET: Final = re.compile(
+    r"(?<![a-z])(?:pad|eos|bos|unk|cls|sep|mask|special|image|audio|video|stop|next|prev|first|last)[_.-]?token"
+    r"|token[_.-]?(?:ids?|type)(?![a-z])"
+    r"|(?<![a-z])(?:primary|foreign|partition|sort|cache|public|pub|object|bucket|text|image|label|dict|monitor|metric"
+    r"|index|row|column|shard|routing|unique|p?rng|kv|map|feature|attention|query|order|lookup|hot|short|input|output"
+    r"|target)[_.-]?keys?(?![a-z])"
+    r"|pull[_.-]?secrets?",
+    re.IGNORECASE,
 )
+"""A part of a name that has a telling word and means no secret: tokens of a text, keys by which something is found."""
+_ABOUT_SECRETS: Final = frozenset(
+    {
+        *("file", "files", "path", "paths", "dir", "directory", "folder", "name", "names", "ref", "refs", "helper"),
+        *("type", "mode", "count", "len", "length", "size", "limit", "budget", "bits", "ttl", "algorithm", "dropout"),
+        *("embedding", "embeddings", "format", "encoding", "stdin"),
+    }
+)
+"""Last words of the names of what only says where a secret is, or what kind it has."""
 _HARMLESS_NAMES: Final = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK", "GIT_ASKPASS", "SSH_ASKPASS"})
 """Variables of every shell, whose names only look like a secret's."""
 
@@ -65,9 +83,16 @@ def is_secret_name(name: str) -> bool:
     """Return whether the name of an environment variable says that its value is a secret."""
     if name in _HARMLESS_NAMES:
         return False
-    if name.startswith("AWS_"):
-        return name not in _AWS_HARMLESS
-    return bool(_STRONG.search(name) or _TOKEN.search(name)) or not _WEAK.isdisjoint(_words(name))
+    name = _NO_SECRET.sub("", name)
+    words = _words(name)
+    if words and words[-1] in _ABOUT_SECRETS:
+        return False
+    return bool(_STRONG.search(name) or _TOKEN.search(name)) or not _WEAK.isdisjoint(words)
+
+
+def is_secret_variable(name: str, value: str) -> bool:
+    """Return whether an environment variable holds a secret. The path of a key is none."""
+    return bool(value) and is_secret_name(name) and not _is_path(name, value)
 
 
 def _words(name: str) -> list[str]:
@@ -87,9 +112,31 @@ def masked_spec(spec: JobSpec) -> JobSpec:
 
 def masked_variable(name: str, value: str) -> str:
     """Return the value of an environment variable for showing."""
-    if _REVEALED.get():
-        return value
-    return MASK if value and is_secret_name(name) else masked(value)
+    return value if _REVEALED.get() else _without_secret(name, value)
+
+
+def _without_secret(name: str, value: str) -> str:
+    return MASK if is_secret_variable(name, value) else without_secrets(value)
+
+
+def withheld_spec(spec: JobSpec) -> JobSpec:
+    """Return a job without the secrets of its environment, for a user who must not have them: also within `revealed()`.
+    The same object where it has none."""
+    env = {name: _without_secret(name, value) for name, value in spec.env.items()}
+    return spec if env == spec.env else replace(spec, env=env)
+
+
+def restored_spec(spec: JobSpec, before: JobSpec) -> JobSpec:
+    """Return a changed job with the true values of those variables that still have the masked text of `before`."""
+    masks = withheld_spec(before).env
+    kept = {name: before.env[name] for name, value in spec.env.items() if value and masks.get(name) == value}
+    env = {**spec.env, **kept}
+    return spec if env == spec.env else replace(spec, env=env)
+
+
+def is_masked_value(value: str) -> bool:
+    """Return whether the value of a variable is one that was masked, and so is not the true one."""
+    return MASK in value and _MASKED_VALUE.search(value) is not None
 
 
 # Text
@@ -108,7 +155,8 @@ _SHORTEST: Final = 18
 """Shortest text with a secret that has no name: the form with the fewest characters is that long."""
 
 _FORMS: Final = (
-    r"hf_[A-Za-z0-9]{15,}",
+    # Not the name of a class or a word: `hf_BertForSequenceClassification`.
+    r"hf_(?!(?:(?:[A-Z][a-z]{2,})+|[a-z]+)(?![A-Za-z0-9]))[A-Za-z0-9]{15,}",
     r"gh[pousr]_[A-Za-z0-9]{15,}",
     r"github_pat_\w{16,}",
     r"glpat-[\w-]{15,}",
@@ -138,7 +186,10 @@ _SCHEME: Final = r"(?:(?:bearer|basic|token|digest|apikey|negotiate)\s+)?"
 _HEADER: Final = re.compile(
     rf"(authorization\\?[\"']?\s{{0,3}}[:=,]\s{{0,3}}\\?[\"']?{_SCHEME})([^\s\"'\\,;]{{2,8192}})", re.IGNORECASE
 )
-_BEARER: Final = re.compile(rf"({_BEGIN}bearer\s{{1,3}})([A-Za-z0-9._~+/=-]{{8,8192}})", re.IGNORECASE)
+# A single word of letters is text: "Bearer authentication required".
+_BEARER: Final = re.compile(
+    rf"({_BEGIN}bearer\s{{1,3}})(?![a-z]{{1,16}}(?![A-Za-z0-9._~+/=-]))([A-Za-z0-9._~+/=-]{{8,8192}})", re.IGNORECASE
+)
 
 _ENVIRONMENT: Final = re.compile(
     r"(\"env(?:ironment)?\"\s{0,3}:\s{0,3}\{)((?:[^{}\"]|\"(?:[^\"\\]|\\.){0,65536}\"){0,4096})"
@@ -167,9 +218,23 @@ _TELLING_WORD: Final = re.compile(
     "token(?!s|iz)|secret|passw|passphrase|passcode|pass|pwd|credential|key|auth|pat|aws_"
 )
 _VALUES: Final = ("escaped", "double", "single", "bare")
-_REFERENCE: Final = re.compile(r"\$(?:\w|\{|\()|%\w+%|\*+\Z")
-"""The beginning of a value that is none itself: a variable, or what is masked already."""
-_PLAIN_WORD: Final = re.compile(r"-?[\d.,]+[a-z%/]{0,3}|true|false|none|null|nil|yes|no|unset|undefined", re.IGNORECASE)
+_REFERENCE: Final = re.compile(r"\$(?:\w|\{|\()|%\w+%|\*+\Z|<[^<>\s]{1,64}>\Z")
+"""The beginning of a value that is none itself: a variable, what is masked already, or `<a word in angles>`."""
+_PLAIN_WORD: Final = re.compile(
+    r"-?[\d.,]+[a-z%/]{0,3}|true|false|none|null|nil|yes|no|unset|undefined|enabled|disabled|required|optional|denied"
+    r"|refused|failed|missing|invalid|expired|wrong|incorrect|empty|ok|files|compat",
+    re.IGNORECASE,
+)
+_PATH: Final = re.compile(
+    r"(?:~|\.{1,2}|/(?:home|root|etc|run|var|data|mnt|usr|opt|tmp|scratch|workspace|secrets?|users|lustre|nfs|srv))"
+    r"/[\w./@-]{1,4096}",
+    re.IGNORECASE,
+)
+_DOTTED_NAME: Final = re.compile(
+    r"(?:[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+[A-Za-z]?)(?:[-._](?:[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+[A-Za-z]?))+"
+)
+"""A name of several words and numbers, such as that of a model: `Llama-3.1-8B-Instruct`."""
+_WORD_BEFORE: Final = re.compile(r"(\w{1,32}) \Z")
 _RANDOM: Final = re.compile(r"(?=[^\d\s]*\d)(?=[^a-z\s]*[a-z])(?=[^A-Z\s]*[A-Z])[\w+=~.-]{12,512}|[0-9a-f]{24,512}")
 """What looks drawn at random."""
 
@@ -185,6 +250,11 @@ def may_hold_secret(text: str) -> bool:
 def masked(text: str) -> str:
     """Return the text with `MASK` in place of each secret in it; the same object where there is none."""
     return _masked(text) if may_hold_secret(text) and not _REVEALED.get() else text
+
+
+def without_secrets(text: str) -> str:
+    """Return the text masked, also within `revealed()`, for a user who must not have the secrets."""
+    return _masked(text) if may_hold_secret(text) else text
 
 
 def masked_bytes(data: bytes) -> bytes:
@@ -227,7 +297,7 @@ def _masked(text: str) -> str:
     if "bearer" in lowered:
         text = _BEARER.sub(rf"\1{MASK}", text)
     if "authorization" in lowered:
-        text = _HEADER.sub(rf"\1{MASK}", text)
+        text = _HEADER.sub(_header, text)
     return _without_named(text)
 
 
@@ -249,8 +319,12 @@ def _address(match: re.Match[str]) -> str:
     return match[0] if is_name or _REFERENCE.match(match[2]) else f"{match[1]}{MASK}"
 
 
+def _header(match: re.Match[str]) -> str:
+    return match[0] if _PLAIN_WORD.fullmatch(match[2]) else f"{match[1]}{MASK}"
+
+
 def _variable(match: re.Match[str]) -> str:
-    return f'"{match[1]}"{match[2]}"{MASK}"' if match[3] and is_secret_name(match[1]) else match[0]
+    return f'"{match[1]}"{match[2]}"{MASK}"' if is_secret_variable(match[1], match[3]) else match[0]
 
 
 def _without_named(text: str) -> str:
@@ -290,7 +364,10 @@ def _name_of(match: re.Match[str]) -> str:
     begin = before.start() if before is not None else match.start()
     # In JSON the letter of an escape: the name begins a line.
     is_escape = match.string[begin - 1 : begin] == "\\" and match.string[begin] in "nrt"
-    return match.string[begin + is_escape : match.end("tail")]
+    name = match.string[begin + is_escape : match.end("tail")]
+    # Of words in a text the one before tells what kind of key it is: "cache key: 3f78".
+    word = _WORD_BEFORE.search(match.string, max(0, begin - 33), begin) if name.lower() == "key" else None
+    return name if word is None else f"{word[1]}_{name}"
 
 
 def _is_secret(name: str, value: str, *, is_argument: bool) -> bool:
@@ -302,15 +379,24 @@ def _is_secret(name: str, value: str, *, is_argument: bool) -> bool:
     if is_argument and (not is_option or value.startswith("-")):
         return False
     name = name.lstrip("-.")
-    if not is_secret_name(name):
+    if not is_secret_name(name) or _is_path(name, value):
         return False
     if name.startswith("AWS_"):
         return True
     if _STRONG.search(name):
         return not _PLAIN_WORD.fullmatch(value) or value[0].isdigit()
     return not _PLAIN_WORD.fullmatch(value) and (
-        _RANDOM.fullmatch(value[:256]) is not None or _names_one(name, value, is_option=is_option)
+        _is_random(value[:256]) or _names_one(name, value, is_option=is_option)
     )
+
+
+def _is_random(value: str) -> bool:
+    return _RANDOM.fullmatch(value) is not None and _DOTTED_NAME.fullmatch(value) is None
+
+
+def _is_path(name: str, value: str) -> bool:
+    """Return whether the value is the path of a file with a key or token. A password may look like a path."""
+    return _PATH.fullmatch(value) is not None and not re.search("passw|secret", name, re.IGNORECASE)
 
 
 def _names_one(name: str, value: str, *, is_option: bool) -> bool:
@@ -318,6 +404,6 @@ def _names_one(name: str, value: str, *, is_option: bool) -> bool:
     `key=x` may be any words of a text."""
     words = _words(name)
     is_last = words[-1] != "key" and (words[-1] in _WEAK or _TOKEN.search(words[-1]) is not None)
-    if (name.isupper() and len(words) > 1) or (is_option and is_last):
+    if (name.isupper() and len(words) > 1) or (is_option and is_last and words != ["pat"]):
         return True
     return is_last and len(words) > 1 and len(value) >= 8 and any(map(str.isdigit, value))

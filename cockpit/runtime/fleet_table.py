@@ -13,6 +13,7 @@ from cockpit.errors import RequestRefused
 from cockpit.model.capabilities import NO_FLEET
 from cockpit.model.fleetrow import FleetShown, MemberObject
 from cockpit.model.ids import JobId
+from cockpit.model.masking import without_secrets
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.request_context import visible_job
 
@@ -57,7 +58,10 @@ async def own_object(engine: Engine, context: RequestContext, args: messages.Own
         over_links = engine.members.remote
         mine = [each for each in _linked(job) if each.member in over_links and args.cluster in ("", each.member)]
         if mine:
-            return await over_links[mine[0].member].own_object(mine[0].own)
+            linked = await over_links[mine[0].member].own_object(mine[0].own)
+            # The member answers the host, which is the owner there.
+            own = is_owner(context.actor, job)
+            return linked if own else msgspec.structs.replace(linked, text=without_secrets(linked.text))
         found = own_job(job, engine.members.machines, args.cluster)
         if isinstance(found, Refusal):
             raise RequestRefused(found)

@@ -28,14 +28,16 @@ from cockpit.engine.views.spending import is_open, visible_ended_jobs
 from cockpit.engine.views.spending import spending as spending_shown
 from cockpit.engine.views.training import training
 from cockpit.errors import RequestRefused
-from cockpit.formats.snapshotfile import Snapshot, without_secrets
+from cockpit.formats import snapshotfile
 from cockpit.launch.sweeps import batch_spec
 from cockpit.model import asking
+from cockpit.model.asking import LogChunk
 from cockpit.model.catalogue import CatalogueShown
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, Millis, ReplicaId
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.jobdetail import JobDetail, ReplicaUse, in_the_end
+from cockpit.model.masking import bytes_without
 from cockpit.model.reasons import Waited
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.requests import RequestOutcome
@@ -47,13 +49,14 @@ from cockpit.protocol.pages import LIST_ROWS, PIECE_BYTES, AllLoaded, JobsArgs, 
 from cockpit.runtime.logs import first_address, left_out, log_path, log_tail, mib_of, read_log
 from cockpit.runtime.logs import search_log as search_log_file
 from cockpit.runtime.request_context import RequestContext, request_key, visible_job, wait_for_change
-from cockpit.runtime.timeline import MOST, shown_records, timeline
+from cockpit.runtime.timeline import MOST, shown_records, timeline, withheld
+from cockpit.runtime.withheld_logs import search_without_secrets, secrets_withheld, without_secrets
 from cockpit.sched.explain import explain
 from cockpit.sched.growth import why_not
 from cockpit.sched.growth_obstacle import growth_obstacle
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 
     from cockpit.model.accounting import Spending
     from cockpit.model.attempt import Attempt
@@ -183,7 +186,7 @@ async def job(engine: Engine, context: RequestContext, args: messages.JobArgs) -
         job=shown_job(shown, job, own=own),
         explanation=explanation,
         events=tuple(await timeline(host, context.actor, messages.EventsArgs(job.id, -1, DETAIL_EVENTS))),
-        log_tail=_tail(engine, job),
+        log_tail=_tail(engine, job, secrets_withheld(job, own=own)),
         log_left_out_mib=_left_out_mib(engine, job),
         priority=priority,
         waited=tuple(_pending_reasons(engine, context.actor, job)),
@@ -307,7 +310,7 @@ async def _events(engine: Engine, actor: Actor, args: messages.EventsArgs) -> Se
             _replica_of_log(job, job.attempt, asking.LogRequest(job=job.id, rank=args.rank))
         limit = max(0, min(args.limit, MOST))
         records = await engine.members.events(job, args.rank, after=args.after, limit=limit)
-        return list(shown_records(shown_to(actor, {job.id: job}), records))
+        return await withheld(engine.host, actor, shown_records(shown_to(actor, {job.id: job}), records))
     return await timeline(engine.host, actor, args)
 
 
@@ -328,7 +331,7 @@ async def request(engine: Engine, context: RequestContext, args: messages.Reques
     return await engine.requests.outcome(request_key(context.actor, args.request))
 
 
-async def logs(engine: Engine, context: RequestContext, request: asking.LogRequest) -> asking.LogChunk:
+async def logs(engine: Engine, context: RequestContext, request: asking.LogRequest) -> LogChunk:
     """Return a piece of a replica's log; with `wait`, wait for more output."""
     job = await visible_job(engine, context.actor, request.job)
     # Its log exists only once it has an attempt, and on a member over a link once that has accepted its part.
@@ -336,12 +339,10 @@ async def logs(engine: Engine, context: RequestContext, request: asking.LogReque
         await wait_for_change(engine, job)
         job = await visible_job(engine, context.actor, request.job)
     if job.attempt is None:
-        return asking.LogChunk(b"", 0, ended=job.ended)
+        return LogChunk(b"", 0, ended=job.ended)
     replica = _replica_of_log(job, job.attempt, request)
-    if (linked := _linked(engine, job, replica)) is not None:
-        return await linked.logs(request) if linked.own else asking.LogChunk(b"", 0, ended=job.ended)
-    path = log_path(engine.logs, replica, request.stream)
-    return await read_log(path, request, lambda: _has_ended(engine.host.machine.state.jobs, replica))
+    secrets = secrets_withheld(job, own=is_owner(context.actor, job))
+    return await without_secrets(_log_reader(engine, job, replica), request, secrets)
 
 
 async def search_log(engine: Engine, context: RequestContext, request: asking.LogSearch) -> asking.LogMatches:
@@ -350,12 +351,32 @@ async def search_log(engine: Engine, context: RequestContext, request: asking.Lo
     if job.attempt is None:
         return asking.LogMatches((), 0, 0, 0, 0)
     replica = _replica_of_log(job, job.attempt, request)
-    if (linked := _linked(engine, job, replica)) is not None:
-        return await linked.search_log(request) if linked.own else asking.LogMatches((), 0, 0, 0, 0)
-    path = log_path(engine.logs, replica, request.stream)
-    # One at a time: a search uses the disk and two processors, and the next one waits for a fraction of a second.
-    async with engine.searching:
-        return await search_log_file(path, request)
+    linked = _linked(engine, job, replica)
+    if linked is not None and not linked.own:
+        return asking.LogMatches((), 0, 0, 0, 0)
+
+    async def search(request: asking.LogSearch) -> asking.LogMatches:
+        if linked is not None:
+            return await linked.search_log(request)
+        # One at a time: a search uses the disk and two processors, and the next one waits for a fraction of a second.
+        async with engine.searching:
+            return await search_log_file(log_path(engine.logs, replica, request.stream), request)
+
+    secrets = secrets_withheld(job, own=is_owner(context.actor, job))
+    return await search_without_secrets(search, _log_reader(engine, job, replica), request, secrets)
+
+
+def _log_reader(engine: Engine, job: Job, replica: ReplicaId) -> Callable[[asking.LogRequest], Awaitable[LogChunk]]:
+    """Return the function that reads pieces of a replica's log, here or on the member that has it."""
+    linked = _linked(engine, job, replica)
+
+    async def read(request: asking.LogRequest) -> LogChunk:
+        if linked is None:
+            path = log_path(engine.logs, replica, request.stream)
+            return await read_log(path, request, lambda: _has_ended(engine.host.machine.state.jobs, replica))
+        return await linked.logs(request) if linked.own else LogChunk(b"", 0, ended=job.ended)
+
+    return read
 
 
 def _may_have_log(engine: Engine, job: Job, request: asking.LogRequest) -> bool:
@@ -417,21 +438,27 @@ def _left_out_mib(engine: Engine, job: Job) -> int:
     return mib_of(sum(sizes))
 
 
-def _tail(engine: Engine, job: Job) -> str:
-    """Return the last lines of the replica whose exit code became the job's: of stderr, or of stdout if it is empty."""
+def _tail(engine: Engine, job: Job, secrets: Sequence[str]) -> str:
+    """Return the last lines of the replica whose exit code became the job's: of stderr, or of stdout if it is empty.
+
+    `secrets`: values that are masked.
+    """
     if job.attempt is None or job.state is JobState.QUEUED:
         return ""
     decisive = (each.rank for each in job.attempt.replicas if job.exit is not None and each.exit == job.exit)
     replica = ReplicaId(job.id, job.attempt.number, next(decisive, 0))
     streams = (asking.LogStream.STDERR, asking.LogStream.STDOUT)
     tails = (log_tail(log_path(engine.logs, replica, stream), LOG_TAIL_LINES) for stream in streams)
-    return next((tail for tail in tails if tail), "")
+    tail = next((tail for tail in tails if tail), "").encode("utf-8", "surrogateescape")
+    return bytes_without(tail, secrets).decode("utf-8", "surrogateescape")
 
 
-def snapshot_of(engine: Engine) -> Snapshot:
+def snapshot_of(engine: Engine) -> snapshotfile.Snapshot:
     """Return the cluster's current state, without secrets."""
     host = engine.host
-    return Snapshot(cluster=engine.cluster, at=host.clock.now(), state=without_secrets(host.machine.state))
+    return snapshotfile.Snapshot(
+        cluster=engine.cluster, at=host.clock.now(), state=snapshotfile.without_secrets(host.machine.state)
+    )
 
 
 async def snapshot(engine: Engine, _context: RequestContext, _args: messages.NoArgs) -> AsyncIterator[bytes]:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.engine.access import is_owner
 from cockpit.engine.views.accounts import shown_rules
 from cockpit.engine.views.catalogue import shown_change
 from cockpit.engine.views.redaction import HIDDEN_JOB, jobs_named, shown_body, shown_to
-from cockpit.model.events import CatalogueChanged
+from cockpit.model.events import CatalogueChanged, JobEdited, JobSubmitted
 from cockpit.model.ids import JobId
+from cockpit.model.masking import withheld_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,17 +38,31 @@ async def timeline(host: Host, actor: Actor, args: EventsArgs) -> Sequence[Event
     job = None if args.job is None else JobId(args.job)
     limit = max(0, min(args.limit, MOST))
     if actor.admin:
-        return await host.journal.events(job=job, after=args.after, limit=limit)
+        return await withheld(host, actor, await host.journal.events(job=job, after=args.after, limit=limit))
     after = args.after
     while True:
         records = await host.journal.events(job=job, after=after, limit=MOST if job is None else limit)
         allowed = _of_the_cluster(host.machine.state, actor, records)
-        seen = list(shown_records(shown_to(actor, await _jobs(host, records)), allowed))
+        shown = shown_records(shown_to(actor, await _jobs(host, records)), allowed)
+        seen = await withheld(host, actor, shown)
         if args.after < 0:
             return seen[max(0, len(seen) - limit) :]
         if seen or job is not None or len(records) < MOST:
             return seen[:limit]
         after = records[-1].seq  # read on: otherwise a follower would never get past a long run of others' events
+
+
+async def withheld(host: Host, actor: Actor, records: Iterable[EventRecord]) -> list[EventRecord]:
+    """Return the events without the secrets in the environment of other users' jobs."""
+    return [await _withheld(host, actor, record) for record in records]
+
+
+async def _withheld(host: Host, actor: Actor, record: EventRecord) -> EventRecord:
+    body = record.body
+    if not isinstance(body, JobSubmitted | JobEdited) or (spec := withheld_spec(body.spec)) is body.spec:
+        return record
+    job = host.machine.state.jobs.get(body.job) or await host.ended_job(body.job)
+    return record if job is not None and is_owner(actor, job) else replace(record, body=replace(body, spec=spec))
 
 
 async def _jobs(host: Host, records: Iterable[EventRecord]) -> dict[JobId, Job]:

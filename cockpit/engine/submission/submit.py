@@ -19,6 +19,7 @@ from cockpit.engine.submission.admission import Admission, AdmissionResult
 from cockpit.model import events
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
+from cockpit.model.masking import restored_spec
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobKind
 
@@ -103,6 +104,8 @@ def edit(
     """
     if job.state is not JobState.QUEUED:
         return Refusal(RefusalKind.CONFLICT, f"Job {job.shown_id} is {job.state}; only a queued job can be edited.")
+    # Other users were sent the job with its secrets masked, and leave them as they are.
+    spec = restored_spec(spec, job.spec)
     now = machine.state.at if now is None else now
     remembered = tuple(remembered)
     admission = Admission(machine, actor or Actor(job.submitter, admin=False), now, remembered, edited=job)

@@ -1,4 +1,8 @@
-"""Replaces the ids of jobs that a user may not see by `HIDDEN_JOB`, in reasons, explanations, jobs and events."""
+"""Removes what a user may not see from reasons, explanations, jobs and events.
+
+The ids of jobs that the user may not see become `HIDDEN_JOB`; secrets in the environment of other users' jobs become
+`MASK`, also for administrators.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from msgspec.structs import replace
 from cockpit.engine.access import may_see
 from cockpit.model import events, reasons
 from cockpit.model.ids import JobId
+from cockpit.model.masking import withheld_spec
 from cockpit.model.pod_reasons import QueueWaits
 
 if TYPE_CHECKING:
@@ -82,13 +87,14 @@ def shown_explanation(shown: Shown, explanation: Explanation, *, own: bool = Tru
 
 
 def shown_job(shown: Shown, job: Job, *, own: bool) -> Job:
-    """Return a job that the actor may see, with the ids of hidden jobs replaced. `own`: it is the actor's own job."""
+    """Return a job that the actor may see, without the ids of hidden jobs. `own`: it is the actor's own job; of others
+    the secrets are left out too."""
     ending = job.ending
     # Owners have named these jobs themselves; jobs that took its resources were chosen by the scheduler.
     named = (lambda other: other) if own else shown
     return replace(
         job,
-        spec=_spec(named, job.spec),
+        spec=_spec(named, job.spec if own else withheld_spec(job.spec)),
         waits_for=tuple(_condition(named, each) for each in job.waits_for),
         never=named(job.never) if job.never is not None else None,
         clears=tuple(map(shown, job.clears)),

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.labels import key_error, value_error
+from cockpit.model.masking import MASK, is_masked_value
 from cockpit.model.names import name_error
 from cockpit.model.rules.batchscript import script_checks
 from cockpit.model.rules.bounds import (
@@ -232,6 +233,11 @@ def _env_checks(env: dict[str, str]) -> _Checks:
         return
     for name, value in env.items():
         yield f"env.{visible(name)}", variable_error(name) or text_error(value, VALUE_BYTES, least=0)
+        if is_masked_value(value):
+            yield (
+                f"env.{visible(name)}",
+                f"has {MASK} in place of a secret; write the true value or remove the variable",
+            )
     size = sum(utf8_size(name) + utf8_size(value) for name, value in env.items())
     if size > ENVIRONMENT_BYTES:
         yield "env", f"has {size} bytes in all; use at most {ENVIRONMENT_BYTES}, and files for what is larger"
