@@ -222,7 +222,7 @@ _REFERENCE: Final = re.compile(r"\$(?:\w|\{|\()|%\w+%|\*+\Z|<[^<>\s]{1,64}>\Z")
 """The beginning of a value that is none itself: a variable, what is masked already, or `<a word in angles>`."""
 _PLAIN_WORD: Final = re.compile(
     r"-?[\d.,]+[a-z%/]{0,3}|true|false|none|null|nil|yes|no|unset|undefined|enabled|disabled|required|optional|denied"
-    r"|refused|failed|missing|invalid|expired|wrong|incorrect|empty|ok|files|compat",
+    r"|refused|failed|missing|invalid|expired|wrong|incorrect|empty|ok|files|compat|permission|not|cannot|is",
     re.IGNORECASE,
 )
 _PATH: Final = re.compile(

@@ -102,6 +102,7 @@ def test_a_secret_in_text_is_masked_and_its_name_stays(text: str, shown: str) ->
     "text",
     [
         "tokens/s: 12345 tokens=4096 max_tokens=100",
+        "script.input: /home/ann/work/secret: permission denied; password: not set; secret: cannot be read",
         "next token: the; pad_token='<pad>' eos_token=</s> token_id=50256",
         "tokenizer=bert-base-uncased --tokenizer gpt2-xl-2019",
         "key=value sort_key: loss keyboard=de --key-bits=2048",
