@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 import msgspec
 
-from cockpit.model.capabilities import ENGINE, Capabilities
+from cockpit.model.asking import LogStream
+from cockpit.model.capabilities import ENGINE, Ability, Capabilities
 from cockpit.model.operations import Style
 from cockpit.protocol.operations import Operations
 
@@ -250,6 +251,11 @@ class Asking(Backend):
         else:
             ask = self.await_answer if operation.takes_time(args) else self.read
         return operation.result(await ask(operation.name, args, operation.answer_type()))
+
+
+def why_not_stream(capabilities: Capabilities, stream: LogStream) -> str:
+    """Return why this stream of a log cannot be read here; empty: it can."""
+    return capabilities.why_not(Ability.MERGED_LOGS) if stream is LogStream.MERGED else ""
 
 
 def refuse_absent(reason: str) -> NoReturn:

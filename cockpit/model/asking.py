@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -49,6 +49,12 @@ class WantedWorkers(msgspec.Struct, frozen=True):
 class LogStream(StrEnum):
     STDOUT = "stdout"
     STDERR = "stderr"
+    MERGED = "merged"
+    """The lines of both by time, as one log with offsets of its own (`Ability.MERGED_LOGS`)."""
+
+
+WRITTEN_STREAMS: Final = (LogStream.STDOUT, LogStream.STDERR)
+"""The streams that have a file of their own."""
 
 
 class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +86,10 @@ class LogChunk(msgspec.Struct, frozen=True):
     """Bytes before `offset` that were not stored; `data` begins with a line that says so."""
     size: int = 0
     """Bytes of the whole log at that moment; 0 also from an engine that does not report it."""
+    errors: tuple[tuple[int, int], ...] = ()
+    """Of a merged log, first byte and end of each part of `data` that is from stderr."""
+    moments: tuple[tuple[int, int], ...] = ()
+    """Of a merged log, the end of each part of `data`, and when it had been written, in milliseconds UTC."""
 
 
 def was_emptied(chunk: LogChunk, offset: int) -> bool:

@@ -26,6 +26,8 @@ class Ability(StrEnum):
     """Moves jobs before all other jobs of their owner (`scontrol top`)."""
     STEPS = "steps"
     """A job has steps, each with an output of its own."""
+    MERGED_LOGS = "merged_logs"
+    """Records when the lines of stdout and stderr came, so that both can be read merged by time."""
     DEBUG_IMAGE = "debug_image"
     """Opens shells in a container of another image beside a job's own."""
     QUOTA_TREE = "quota_tree"

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from cockpit.engine import faults
 from cockpit.engine.steps import first_worker
 from cockpit.engine.workers import live_workers
-from cockpit.model.asking import LogStream
+from cockpit.model.asking import WRITTEN_STREAMS, LogStream
 from cockpit.model.attempt import Slow
 from cockpit.model.ids import Millis, ReplicaId
 from cockpit.model.job import JobState
@@ -134,7 +134,7 @@ class Watch:
         """Return the iterations in what was added to the logs of a replica. Blocks."""
         logs = [
             self._read.setdefault((replica, stream), Iterations(log_path(self._logs, replica, stream)))
-            for stream in LogStream
+            for stream in WRITTEN_STREAMS
         ]
         return [each for log in logs for each in log.read_on()]
 

@@ -133,6 +133,13 @@ def skip_left_out(fd: int, offset: int) -> int:
     return _seek(fd, offset, os.SEEK_DATA, os.fstat(fd).st_size)
 
 
+def data_extent(fd: int, offset: int) -> tuple[int, int]:
+    """Return where the next bytes that were not dropped begin, from `offset` on, and where they end."""
+    size = os.fstat(fd).st_size
+    begin = _seek(fd, offset, os.SEEK_DATA, size)
+    return begin, _data_end(fd, begin, size)
+
+
 def _data_at(fd: int, offset: int, size: int) -> tuple[int, int]:
     """Return the position of the next byte that was not dropped, and where the hole before it begins.
 

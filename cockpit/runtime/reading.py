@@ -48,6 +48,7 @@ from cockpit.protocol.frames import MAJOR, MINOR, raw
 from cockpit.protocol.pages import LIST_ROWS, PIECE_BYTES, AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over
 from cockpit.runtime.logs import first_address, left_out, log_path, log_tail, mib_of, read_log
 from cockpit.runtime.logs import search_log as search_log_file
+from cockpit.runtime.merged_logs import read_merged, search_merged
 from cockpit.runtime.request_context import RequestContext, request_key, visible_job, wait_for_change
 from cockpit.runtime.timeline import MOST, shown_records, timeline, withheld
 from cockpit.runtime.withheld_logs import search_without_secrets, secrets_withheld, without_secrets
@@ -360,6 +361,9 @@ async def search_log(engine: Engine, context: RequestContext, request: asking.Lo
             return await linked.search_log(request)
         # One at a time: a search uses the disk and two processors, and the next one waits for a fraction of a second.
         async with engine.searching:
+            if request.stream is asking.LogStream.MERGED:
+                over = _has_ended(engine.host.machine.state.jobs, replica)
+                return await search_merged(engine.logs, replica, request, over=over)
             return await search_log_file(log_path(engine.logs, replica, request.stream), request)
 
     secrets = secrets_withheld(job, own=is_owner(context.actor, job))
@@ -370,11 +374,15 @@ def _log_reader(engine: Engine, job: Job, replica: ReplicaId) -> Callable[[askin
     """Return the function that reads pieces of a replica's log, here or on the member that has it."""
     linked = _linked(engine, job, replica)
 
+    def ended() -> bool:
+        return _has_ended(engine.host.machine.state.jobs, replica)
+
     async def read(request: asking.LogRequest) -> LogChunk:
-        if linked is None:
-            path = log_path(engine.logs, replica, request.stream)
-            return await read_log(path, request, lambda: _has_ended(engine.host.machine.state.jobs, replica))
-        return await linked.logs(request) if linked.own else LogChunk(b"", 0, ended=job.ended)
+        if linked is not None:
+            return await linked.logs(request) if linked.own else LogChunk(b"", 0, ended=job.ended)
+        if request.stream is asking.LogStream.MERGED:
+            return await read_merged(engine.logs, replica, request, ended)
+        return await read_log(log_path(engine.logs, replica, request.stream), request, ended)
 
     return read
 
@@ -425,7 +433,7 @@ def _address(engine: Engine, job: Job) -> str:
     if not notebook or job.attempt is None or job.state is not JobState.RUNNING:
         return ""
     replica = ReplicaId(job.id, job.attempt.number, 0)
-    return first_address(log_path(engine.logs, replica, stream) for stream in asking.LogStream)
+    return first_address(log_path(engine.logs, replica, stream) for stream in asking.WRITTEN_STREAMS)
 
 
 def _left_out_mib(engine: Engine, job: Job) -> int:

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 
 from cockpit.backends.log_windows import load_blocks
-from cockpit.model.asking import LogSearch, was_emptied
+from cockpit.model.asking import LogSearch, LogStream, was_emptied
+from cockpit.model.ids import Millis
 from cockpit.present.line_numbers import LineNumbers
 from cockpit.present.log_blocks import BLOCK, LogBlocks
+from cockpit.present.stream_marks import StreamMarks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cockpit.backends.base import Backend
     from cockpit.model.asking import LogMatches, LogRequest
-    from cockpit.model.ids import Millis
 
 WINDOW_BLOCKS: Final = 2
 """Blocks that are read at once."""
@@ -46,6 +47,8 @@ class LogSource:
         """Values of the job's secret variables, which are masked where the log is shown."""
         self.blocks = LogBlocks()
         self.numbers = LineNumbers(self.blocks)
+        self.marks = StreamMarks()
+        """Of a merged log, which lines are from stderr, and when they came."""
         self.opened = asyncio.Event()
         self.ended = False
         """Whether nothing more can come."""
@@ -57,6 +60,7 @@ class LogSource:
         """Read the end of the log."""
         window = WINDOW_BLOCKS * BLOCK
         chunk = await self.backend.logs(replace(self.request, offset=-window, limit=window))
+        self.marks.add(chunk)
         self._take_gap(chunk.offset - chunk.left_out, chunk.offset)
         self.blocks.grow(max(chunk.size, chunk.offset + len(chunk.data)))
         self.blocks.add(chunk.offset, chunk.data)
@@ -67,7 +71,7 @@ class LogSource:
     async def load(self, block: int) -> None:
         """Read this block and those around it."""
         first = block - WINDOW_BLOCKS // 2
-        shorter = await load_blocks(self.backend, self.request, self.blocks, first, WINDOW_BLOCKS)
+        shorter = await load_blocks(self.backend, self.request, self.blocks, first, WINDOW_BLOCKS, self.marks.add)
         if shorter is not None:
             self.start_over(shorter)
 
@@ -78,6 +82,7 @@ class LogSource:
         if was_emptied(chunk, end):
             self.start_over(chunk.size)
             return
+        self.marks.add(chunk)
         if chunk.data and chunk.offset == end:
             lines = self.numbers.before(end)
             self.blocks.extend(chunk.data)
@@ -91,6 +96,10 @@ class LogSource:
         # Bytes beyond this piece may have been written already; they are read when they are shown.
         self.ended = chunk.ended and chunk.offset + len(chunk.data) >= self.blocks.size
 
+    @property
+    def is_merged(self) -> bool:
+        return self.request.stream is LogStream.MERGED
+
     async def has_more(self) -> bool:
         """Return whether the log has grown since it was last read."""
         chunk = await self.backend.logs(replace(self.request, offset=self.blocks.size, limit=BLOCK))
@@ -99,12 +108,15 @@ class LogSource:
     def start_over(self, size: int) -> None:
         """Forget all that is known: the file is another one now."""
         self.blocks = LogBlocks()
-        self.numbers = LineNumbers(self.blocks)
+        self.numbers, self.marks = LineNumbers(self.blocks), StreamMarks()
         self.blocks.grow(size)
         self._arrivals, self._opened_size = [], size
 
     def arrived_at(self, end: int) -> Millis | None:
-        """Return when the last byte before this offset came; None: it was there before the log was opened."""
+        """Return when the last byte before this offset came; None: it was there before the log was opened, and the
+        log has no times of its own."""
+        if (part := self.marks.of(end)) is not None:
+            return Millis(part.at)
         place = bisect_left(self._arrivals, (end, 0))
         return self._arrivals[place][1] if end > self._opened_size and place < len(self._arrivals) else None
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from msgspec.structs import replace
 
+from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.asking import LogChunk, LogRequest, LogStream
+from cockpit.model.ids import Millis
+from cockpit.present.moments import iso
 from tests.doubles.samples import detail, failed_row, job_row
 from tests.headless.conftest import Desk
 
@@ -194,3 +199,88 @@ def test_a_log_that_is_emptied_while_its_lines_are_read_is_an_error(
     done = desk("logs", "4715/0", "--around", "7")
     assert done.code != 0
     assert "The log was emptied or replaced while it was read: repeat the command." in done.err
+
+
+MERGED = (
+    LogChunk(b"one\nwa", 0, ended=False, size=15, errors=((4, 6),), moments=((4, 1000), (6, 2000))),
+    LogChunk(b"rn\ntwo\nx", 6, ended=True, size=14, errors=((6, 9),), moments=((9, 2000), (13, 3000), (14, 4000))),
+)
+"""A merged log in two pieces that are cut within a line of stderr; the last line has no end."""
+
+
+@pytest.fixture
+def merged(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    async def logs(request: LogRequest) -> LogChunk:
+        desk.backend.asked.append(("logs", request))
+        return MERGED[request.offset >= 6]
+
+    monkeypatch.setattr(desk.backend, "logs", logs)
+    return desk
+
+
+@pytest.mark.req("UI-14")
+def test_both_streams_are_merged_with_a_sign_before_lines_of_stderr(merged: Desk) -> None:
+    done = merged("logs", "4715/0", "--merged")
+    assert (done.code, done.out, done.err) == (0, b"  one\n! warn\n  two\n  x\n", "")
+    assert {request.stream for op, request in merged.backend.asked if op == "logs"} == {"merged"}
+
+
+@pytest.mark.req("UI-14")
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_merged_lines_as_json_have_their_stream_and_time(merged: Desk, form: str) -> None:
+    text = merged("logs", "4715/0", "--merged", "-o", form).out
+    records = json.loads(text) if form == "json" else [json.loads(line) for line in text.splitlines()]
+    assert [(each["stream"], each["line"]) for each in records] == [
+        ("stdout", "one"),
+        ("stderr", "warn"),
+        ("stdout", "two"),
+        ("stdout", "x"),
+    ]
+    assert [each["time"] for each in records][:3] == [iso(Millis(at)) for at in (1000, 2000, 3000)]
+
+
+@pytest.mark.req("UI-14")
+def test_a_merged_log_without_a_line_is_an_empty_document(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def logs(request: LogRequest) -> LogChunk:
+        return LogChunk(b"", 0, ended=True)
+
+    monkeypatch.setattr(desk.backend, "logs", logs)
+    assert desk("logs", "4715/0", "--merged", "-o", "json").out == b"[]\n"
+
+
+@pytest.mark.req("UI-14", "TR-10")
+def test_merged_lines_are_masked_and_harmless(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b"\x1b]0;x\x07HF_TOKEN=planted-1\n"
+
+    async def logs(request: LogRequest) -> LogChunk:
+        return LogChunk(data, 0, ended=True, size=len(data), errors=((0, len(data)),), moments=((len(data), 1),))
+
+    monkeypatch.setattr(desk.backend, "logs", logs)
+    for words in (("--merged",), ("--merged", "-o", "jsonl")):
+        done = desk("logs", "4715/0", *words, terminal=True)
+        assert b"planted" not in done.out
+        assert b"\x1b" not in done.out
+
+
+@pytest.mark.req("UI-14")
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("-o", "json"), "-o json is a form of --merged"),
+        (("--merged", "--stderr"), "leave one of them out"),
+        (("--merged", "-o", "json", "-f"), "use -o jsonl with --follow"),
+        (("--merged", "-o", "json", "--around", "5"), "goes with neither"),
+    ],
+)
+def test_options_of_a_merged_log_that_contradict_each_other(desk: Desk, words: tuple[str, ...], sentence: str) -> None:
+    done = desk("logs", "4715/0", *words)
+    assert done.code == ExitCode.USAGE
+    assert sentence in done.err
+
+
+@pytest.mark.req("UI-14")
+def test_a_cluster_without_times_says_why_nothing_is_merged(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = desk.backend.capabilities.without({"merged_logs": "Plain files have no times."})
+    monkeypatch.setattr(type(desk.backend), "capabilities", lacking)
+    done = desk("logs", "4715/0", "--merged")
+    assert (done.code, "Plain files have no times." in done.err) == (ExitCode.USAGE, True)

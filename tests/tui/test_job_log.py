@@ -175,3 +175,62 @@ async def test_an_engine_that_cannot_search_still_shows_the_log_of_a_failed_job(
         lab.backend.search_log = unknown
         await lab.cockpit.goes_to(2, "broken").press("l").sees("RuntimeError: CUDA error")
         await lab.cockpit.press("/").type("layer").press("Enter").sees("There is no operation search_log.")
+
+
+def merged_log(amount: int) -> tuple[bytes, tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
+    """A merged log whose every third line is from stderr, a second after the one before."""
+    text, errors, moments = b"", list[tuple[int, int]](), list[tuple[int, int]]()
+    for number in range(amount):
+        begin = len(text)
+        text += b"%s %d\n" % (b"warn" if number % 3 == 1 else b"step", number)
+        if number % 3 == 1:
+            errors.append((begin, len(text)))
+        moments.append((len(text), number * 1000))
+    return text, tuple(errors), tuple(moments)
+
+
+@pytest.mark.req("UI-14", "UI-24")
+async def test_a_key_merges_both_streams_with_stderr_tinted_and_behind_a_sign() -> None:
+    text, errors, moments = merged_log(3000)
+
+    async def read(request: LogRequest) -> LogChunk:
+        if request.stream is not LogStream.MERGED:
+            return LogChunk(b"alone\n", 0, ended=True, size=6)
+        begin = max(0, len(text) + request.offset) if request.offset < 0 else request.offset
+        # In pieces that end anywhere, as an engine's answers may.
+        end = min(len(text), begin + min(request.limit, 5000))
+        cut = tuple((max(a, begin), min(b, end)) for a, b in errors if a < end and b > begin)
+        ends = tuple((min(at, end), when) for at, when in moments if begin < at < end + 9)
+        return LogChunk(text[begin:end], begin, ended=end == len(text), size=len(text), errors=cut, moments=ends)
+
+    async with the_lab() as lab:
+        shows(lab, {})
+        lab.backend.logs = read
+        await (
+            lab.cockpit.goes_to(1, "train")
+            .press("l")
+            .sees("alone")
+            .press("O")
+            .sees("! warn 2998", "  step 2999", "merged")
+        )
+        view = lab.cockpit.app.screen.query_one(LogView)
+        colours = {
+            segment.text.strip(): segment.style.color for segment in view.render_line(0) if segment.style is not None
+        }
+        below = {segment.text.strip(): segment.style.color for y in range(3) for segment in view.render_line(y)}
+        warn, step = (next(colour for text, colour in below.items() if text.startswith(w)) for w in ("warn", "step"))
+        assert warn != step, colours
+        await lab.cockpit.press("g").sees("! warn 1", "  step 2").misses("2999")
+        await lab.cockpit.press("t").sees("00:00:01  ! warn 1", "00:00:02    step 2")
+        await lab.cockpit.press("t", "O").sees("alone", "stdout").misses("! warn")
+
+
+@pytest.mark.req("UI-14", "UI-20")
+async def test_the_key_that_merges_says_why_a_cluster_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with the_lab() as lab:
+        shows(lab, {(0, LogStream.STDOUT): b"all is well\n"})
+        lacking = lab.backend.capabilities.without({"merged_logs": "Plain files have no times."})
+        monkeypatch.setattr(type(lab.backend), "capabilities", lacking)
+        await (
+            lab.cockpit.goes_to(1, "train").press("l").sees("all is well").press("O").sees("Plain files have no times.")
+        )

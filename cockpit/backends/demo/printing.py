@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cockpit.backends.demo.fixture import Printing
 from cockpit.model.asking import LogStream
 from cockpit.model.ids import ReplicaId
+from cockpit.runtime.containers.shim.logorder import RECORD, order_path
 from cockpit.runtime.logs import log_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
     from random import Random
 
     from cockpit.backends.demo.scripts import Scripts
@@ -190,6 +193,7 @@ class LogFiles:
             if replica.started_at is not None:
                 self._append(job, replica, LogStream.STDOUT, self._output(job, replica, replica.started_at))
                 self._append(job, replica, LogStream.STDERR, self._errors(job, replica))
+                self._record_order(job, replica, replica.started_at)
 
     def _append(self, job: Job, replica: Replica, stream: LogStream, text: str) -> None:
         """Append only what is missing, so that a reader's position in the file stays valid."""
@@ -199,6 +203,24 @@ class LogFiles:
         with path.open("ab") as file:
             # In append mode `tell` is the size of the file, which is as much as was printed before.
             file.write(text.encode()[file.tell() :])
+
+    def _record_order(self, job: Job, replica: Replica, started_at: int) -> None:
+        """Record when the new lines came, as a holder would: those of stdout evenly since the last one, then stderr."""
+        assert job.attempt is not None
+        ids = ReplicaId(job.id, job.attempt.number, replica.rank)
+        out, err = (log_path(self._folder, ids, stream) for stream in (LogStream.STDOUT, LogStream.STDERR))
+        with Path(order_path(str(out))).open("a+b") as order:
+            size = order.seek(0, os.SEEK_END)
+            order.seek(max(0, size - RECORD.size))
+            last = RECORD.unpack(order.read(RECORD.size)) if size else (started_at, 0, 0)
+            at, whole, errors = last
+            until = replica.ended_at if replica.ended_at is not None else self._clock.now()
+            ends = [whole + each.end() for each in re.finditer(rb"\n", out.read_bytes()[whole:])]
+            order.writelines(
+                RECORD.pack(at + (until - at) * number // len(ends), end, errors) for number, end in enumerate(ends, 1)
+            )
+            if (now := err.stat().st_size) > errors:
+                order.write(RECORD.pack(until, ends[-1] if ends else whole, now))
 
     def _output(self, job: Job, replica: Replica, started_at: int) -> str:
         """Return what a replica has printed until now, or until it ended."""

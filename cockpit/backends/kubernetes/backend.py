@@ -14,7 +14,15 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit import __version__
-from cockpit.backends.base import Asking, Connection, JobsDelta, LiveBackend, ShellSession, refuse_absent
+from cockpit.backends.base import (
+    Asking,
+    Connection,
+    JobsDelta,
+    LiveBackend,
+    ShellSession,
+    refuse_absent,
+    why_not_stream,
+)
 from cockpit.backends.kubernetes.capabilities import NO_WEIGHTS
 from cockpit.backends.kubernetes.connected_cluster import DEFAULT_OPTIONS, ConnectedCluster, ContextOptions
 from cockpit.backends.kubernetes.events import binding_event, chosen
@@ -273,7 +281,7 @@ class KubernetesBackend(Asking, LiveBackend):
         return self._records.placed_record(job, self._explainer.lists())
 
     async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
-        if reason := self.capabilities.why_not("logs"):
+        if reason := self.capabilities.why_not("logs") or why_not_stream(self.capabilities, request.stream):
             refuse_absent(reason)
         await self._row(JobId(request.job))
         if JobId(request.job) in self._list.gone:
@@ -283,7 +291,7 @@ class KubernetesBackend(Asking, LiveBackend):
         return await self._replicas.read_log(request)
 
     async def search_log(self, request: asking.LogSearch) -> asking.LogMatches:
-        if reason := self.capabilities.why_not("search_log"):
+        if reason := self.capabilities.why_not("search_log") or why_not_stream(self.capabilities, request.stream):
             refuse_absent(reason)
         await self._row(JobId(request.job))
         if JobId(request.job) in self._list.gone:

@@ -35,6 +35,8 @@ CAPABILITIES = Capabilities(
         Ability.UPDATE: "Only Slurm has `scontrol update`.",
         Ability.TOP: "Only Slurm has `scontrol top`.",
         Ability.STEPS: "Only jobs of a Slurm cluster have steps; --replica chooses one of several pods.",
+        Ability.MERGED_LOGS: "Kubernetes stores stdout and stderr of a container as one log, in the order in which "
+        "they were written; it does not tell them apart.",
         Ability.EVERY_EVENT: "What a cockpit saw while it was connected; Kubernetes forgets its events after an hour.",
         Ability.EVERY_END: "Kubernetes forgets a job with its object: counted are the ended jobs that it still "
         "has, and those that this cockpit saw go.",

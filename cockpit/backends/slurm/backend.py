@@ -27,6 +27,7 @@ from cockpit.backends.base import (
     ShellSession,
     TypedLogin,
     refuse_absent,
+    why_not_stream,
 )
 from cockpit.backends.job_history import History
 from cockpit.backends.overviews import overview_of
@@ -102,6 +103,8 @@ CAPABILITIES = Capabilities(
         Ability.MANIFESTS: NO_MANIFESTS,
         Ability.RESIZE: "Slurm has no elastic jobs: a running job keeps its number of nodes.",
         Ability.DEBUG_IMAGE: NO_DEBUG_IMAGE,
+        Ability.MERGED_LOGS: "Slurm writes output into plain files without times, so stdout and stderr cannot be "
+        "merged by time; a job that names no file for its errors (`#SBATCH -e`) has both in one.",
         Ability.QUOTA_TREE: "No quota tree: this cluster has its own scheduler, which has none.",
         Ability.EVERY_EVENT: "What a cockpit saw while it was connected; Slurm provides no history of events.",
         Ability.ENVIRONMENT: "Slurm does not show a job's environment variables: they are part of its batch script.",
@@ -318,7 +321,7 @@ class SlurmBackend(Asking, LiveBackend):
         return record
 
     async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
-        if reason := self.capabilities.why_not("logs"):
+        if reason := self.capabilities.why_not("logs") or why_not_stream(self.capabilities, request.stream):
             refuse_absent(reason)
         while True:
             known = await look_up(self._reading, JobId(request.job))
@@ -328,7 +331,7 @@ class SlurmBackend(Asking, LiveBackend):
             await asyncio.sleep(LOOK_SECONDS)
 
     async def search_log(self, request: asking.LogSearch) -> asking.LogMatches:
-        if reason := self.capabilities.why_not("search_log"):
+        if reason := self.capabilities.why_not("search_log") or why_not_stream(self.capabilities, request.stream):
             refuse_absent(reason)
         known = await look_up(self._reading, JobId(request.job))
         return await logs.search(self._commands, self._reading, known, request)

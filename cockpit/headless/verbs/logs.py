@@ -11,6 +11,7 @@ from cockpit.errors import RequestRefused
 from cockpit.headless.arguments import UsageError, Verb, add_reveal_option, count, reference
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.log_matches import LogReader, matching_lines
+from cockpit.headless.merged_lines import FORMS, JSON, TEXT, MergedWriter
 from cockpit.headless.services import Call
 from cockpit.headless.streams import Streams
 from cockpit.model.asking import LogRequest, LogSearch, LogStream, was_emptied
@@ -33,6 +34,12 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--step", metavar="STEP", default="", help="on a Slurm cluster: of this step, 0, 1 …")
     parser.add_argument("--attempt", type=count, metavar="K", help="of this attempt, from 1 (the last)")
     parser.add_argument("--stderr", action="store_true", help="its error stream instead of its output")
+    parser.add_argument(
+        "--merged", action="store_true", help="both streams merged by time; lines of the error stream begin with !"
+    )
+    parser.add_argument(
+        "-o", "--output", choices=FORMS, default=TEXT, metavar="FORM", help=f"of --merged: {', '.join(FORMS)}"
+    )
     parser.add_argument("--tail", type=count, metavar="N", help="only the last so many lines")
     parser.add_argument(
         "--search",
@@ -55,7 +62,7 @@ async def run(call: Call) -> int:
         # The option, then the replica of the id (4711/2), then the one that failed first.
         rank=args.replica if args.replica is not None else ref.rank if ref.rank is not None else await _rank(call, job),
         attempt=args.attempt if args.attempt is not None else ref.attempt,
-        stream=LogStream.STDERR if args.stderr else LogStream.STDOUT,
+        stream=_stream(call),
         step=args.step,
     )
     if args.step and (no_steps := call.backend.capabilities.why_not(Ability.STEPS)):
@@ -70,6 +77,24 @@ async def run(call: Call) -> int:
     return ExitCode.OK
 
 
+def _stream(call: Call) -> LogStream:
+    """Return the stream that the options name. UsageError: they contradict each other, or the cluster has no times."""
+    args = call.args
+    if not args.merged:
+        if args.output != TEXT:
+            raise UsageError(f"-o {args.output} is a form of --merged; a single stream is printed as it was written.")
+        return LogStream.STDERR if args.stderr else LogStream.STDOUT
+    if reason := call.backend.capabilities.why_not(Ability.MERGED_LOGS):
+        raise UsageError(reason)
+    if args.stderr:
+        raise UsageError("--merged prints both streams and --stderr one: leave one of them out.")
+    if args.output != TEXT and (args.search is not None or args.around is not None):
+        raise UsageError(f"-o {args.output} goes with neither --search nor --around.")
+    if args.output == JSON and args.follow:
+        raise UsageError("A JSON document ends with the log; use -o jsonl with --follow.")
+    return LogStream.MERGED
+
+
 def search_text(text: str) -> str:
     """Return a text to search for. ArgumentTypeError: it is empty."""
     if not text:
@@ -82,7 +107,8 @@ async def print_part(call: Call, request: LogRequest) -> int:
     args = call.args
     if args.follow or args.tail is not None or (args.search is not None and args.around is not None):
         raise UsageError("--search and --around go neither together nor with --tail or --follow.")
-    reader, writer = LogReader(call.backend, request), await _writer(call, JobId(request.job))
+    reader = LogReader(call.backend, request)
+    writer = _Writer(call.streams, await _known_secrets(call, JobId(request.job)))
     await reader.open()
     if args.around is not None:
         async for data in reader.bytes_between(*await reader.around(args.around, args.lines)):
@@ -174,10 +200,16 @@ def _after_newline(block: bytes, skipped: int) -> int:
 
 async def copy_from(call: Call, request: LogRequest, offset: int) -> None:
     """Write the log from this offset to its present end, with `--follow` to its last end."""
-    writer = await _writer(call, JobId(request.job))
+    is_merged = request.stream is LogStream.MERGED
+    known = await _known_secrets(call, JobId(request.job))
+    merged = MergedWriter(call.streams, known, call.args.output) if is_merged else None
+    plain = _Writer(call.streams, known)
     while True:
         chunk = await call.backend.logs(msgspec.structs.replace(request, offset=offset, wait=call.args.follow))
-        writer.write(chunk.data)
+        if merged is not None:
+            merged.write(chunk)
+        else:
+            plain.write(chunk.data)
         if was_emptied(chunk, offset):
             call.streams.say("The log was emptied or replaced: its new text follows.")
             offset = 0
@@ -186,16 +218,15 @@ async def copy_from(call: Call, request: LogRequest, offset: int) -> None:
         # Without `--follow`, an empty piece is the present end.
         if chunk.ended or not (chunk.data or call.args.follow):
             break
-    writer.finish()
+    (merged or plain).finish()
 
 
-async def _writer(call: Call, job: JobId) -> _Writer:
-    """Return a writer that also masks the values of the job's own secret variables."""
+async def _known_secrets(call: Call, job: JobId) -> tuple[str, ...]:
+    """Return the values of the job's own secret variables."""
     try:
-        known = known_secrets((await call.backend.job(job)).job.spec.env)
+        return known_secrets((await call.backend.job(job)).job.spec.env)
     except RequestRefused:  # its log may be there longer than the job itself
-        known = ()
-    return _Writer(call.streams, known)
+        return ()
 
 
 class _Writer:
@@ -230,6 +261,7 @@ LOGS = Verb(
         "cockpit logs 4711",
         "cockpit logs 4711 -f --tail 20",
         "cockpit logs 4711/1 --stderr > errors.txt",
+        "cockpit logs 4711 --merged -o jsonl",
         "cockpit logs 4711 --search 'out of memory'",
         "cockpit logs 4711 --around 182734551 --lines 5",
     ),

@@ -30,7 +30,7 @@ from msgspec.structs import replace
 
 from cockpit.engine.effects import SignalKind
 from cockpit.errors import RequestRefused, SpecErrors
-from cockpit.model.asking import LogStream
+from cockpit.model.asking import WRITTEN_STREAMS
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -573,5 +573,5 @@ class ContainerExecutor:
 def _with_logs(used: ReplicaTotals | None, attempt: Attempt) -> ReplicaTotals | None:
     """Add to a replica's usage how much of its output was dropped from the logs, in MiB."""
     plan = attempt.read("plan.json") or {}
-    size = sum(left_out(Path(plan[name])) for name in LogStream if name in plan)
+    size = sum(left_out(Path(plan[name])) for name in WRITTEN_STREAMS if name in plan)
     return replace(used or ReplicaTotals(), log_left_out_mib=mib_of(size)) if size else used

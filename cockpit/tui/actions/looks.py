@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from cockpit.model.capabilities import Ability
 from cockpit.tui.action import (
     JOB,
     NODE,
@@ -191,6 +192,14 @@ VIEWING: Final = (
         "Switch the log: stdout, stderr",
         looks.on_page(lambda page: page.other_stream()),
         title="other stream",
+    ),
+    _page(
+        "merged",
+        ("O",),
+        "Merge stdout and stderr, or not",
+        looks.on_page(lambda page: page.toggle_merged()),
+        needs=Ability.MERGED_LOGS,
+        title="merge streams",
     ),
     _look(
         "filter",

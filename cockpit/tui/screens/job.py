@@ -126,6 +126,11 @@ class JobPage(PageWithLog):
         self._log.other_stream()
         self.show_tab(LOGS)
 
+    def toggle_merged(self) -> None:
+        """Show stdout and stderr merged by time, or stdout alone."""
+        self._log.toggle_merged()
+        self.show_tab(LOGS)
+
     def other_replica(self) -> None:
         """Show the log of the next replica; after the last one, of the first. On the events of a fleet's job: those of
         the next member cluster."""

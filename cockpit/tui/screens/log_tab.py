@@ -80,6 +80,11 @@ class LogTab:
         self.log.chosen_by_user()
         self.log.stream = LogStream.STDERR if self.log.stream is LogStream.STDOUT else LogStream.STDOUT
 
+    def toggle_merged(self) -> None:
+        """Show stdout and stderr merged by time, or stdout alone."""
+        self.log.chosen_by_user()
+        self.log.stream = LogStream.STDOUT if self.log.stream is LogStream.MERGED else LogStream.MERGED
+
     def other_replica(self, ranks: list[int]) -> None:
         """Show the log of the next replica; after the last one, of the first."""
         self.log.chosen_by_user()

@@ -15,7 +15,7 @@ from cockpit.present.log_blocks import NotLoaded
 from cockpit.present.log_lines import line_of_bytes
 from cockpit.present.log_pages import LogPages, Place
 from cockpit.present.moments import clock_of_second
-from cockpit.present.spans import MUTED, Line, Span, line, marked, plain, shifted
+from cockpit.present.spans import MUTED, TEXT, Line, Span, line, marked, plain, shifted
 from cockpit.present.units import grouped
 from cockpit.tui.log_source import LogSource, Query
 from cockpit.tui.widgets.lines import FOUND, MATCH, RIGHT, strip_of
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 NO_TIME = " " * 8
 """Blanks in place of a time, as wide as `clock_of_second` writes one."""
+ERROR_SIGN, NO_SIGN = "! ", "  "
+"""What is before a line of stderr and of stdout in a merged log, also where there are no colours."""
+STDERR: Final = "warning"
+"""The role of text from stderr in a merged log."""
 WHEEL_ROWS: Final = 3
 COUNTED_BYTES: Final = 256 << 20
 """Bytes whose lines are counted for an exact number without being asked for: more would burden a file server."""
@@ -202,7 +206,12 @@ class LogView(Widget, can_focus=True):
     # Drawing
 
     def _text_columns(self) -> int:
-        return max(1, self.size.width - 1 - (len(NO_TIME) + 2 if self.shows_times else 0))
+        return max(1, self.size.width - 1 - self._lead_columns())
+
+    def _lead_columns(self) -> int:
+        """Return the columns before the text: the time, and the sign of stderr."""
+        is_merged = self.source is not None and self.source.is_merged
+        return (len(NO_TIME) + 2 if self.shows_times else 0) + (len(ERROR_SIGN) if is_merged else 0)
 
     def render_line(self, y: int) -> Strip:
         theme = self._theme()
@@ -216,7 +225,8 @@ class LogView(Widget, can_focus=True):
             return ()
         if not self.source.blocks.size:
             ending = "" if self.source.ended else " yet"
-            return line(Span(f" nothing on {self.source.request.stream}{ending}", MUTED)) if y == 0 else ()
+            where = "stdout and stderr" if self.source.is_merged else self.source.request.stream
+            return line(Span(f" nothing on {where}{ending}", MUTED)) if y == 0 else ()
         if y >= len(self.rows):
             return ()
         row = self.rows[y]
@@ -224,7 +234,18 @@ class LogView(Widget, can_focus=True):
         if text := self._marked_text():
             is_match = self.match is not None and row.place.offset <= self.match[0] < row.end
             shown = marked(shown, text, FOUND if is_match else MATCH)
+        if self.source.is_merged:
+            shown = self._with_stream(row, shown)
         return (self._time(row), *shown) if self.shows_times else shown
+
+    def _with_stream(self, row: Row, shown: Line) -> Line:
+        """Return a row of a merged log behind its sign; text of stderr that has no colour of its own is tinted."""
+        assert self.source is not None
+        part = self.source.marks.of(row.end)
+        if part is None or not part.is_error:
+            return (Span(NO_SIGN), *shown)
+        tinted = (span._replace(role=STDERR) if span.role == TEXT else span for span in shown)
+        return (Span(ERROR_SIGN, STDERR), *tinted)
 
     def _marked_text(self) -> str:
         """Return the text to highlight; of a pattern, that of the present match."""

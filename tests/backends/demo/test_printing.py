@@ -12,7 +12,7 @@ from cockpit.backends.demo.fixture import Printing, read_fixture
 from cockpit.backends.demo.printing import BAR, LEAST_MS, LINES, LogFiles, error_output, printed_until
 from cockpit.backends.demo.scripts import Script, Scripts
 from cockpit.engine.steps import StepLog
-from cockpit.model.asking import LogStream
+from cockpit.model.asking import WRITTEN_STREAMS
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import JobId, Millis, ReplicaId
 from cockpit.model.spec import JobKind, JobSpec, Mode
@@ -205,7 +205,7 @@ def test_a_log_is_as_long_as_the_part_of_the_run_that_has_passed(
     going = replace(ended, spec=spec, attempt=replace(ended.attempt, replicas=(begun,)))
     logs.bring_up(going)
     logs.bring_up(going)
-    path, errors = (log_path(tmp_path, ReplicaId(JobId(7), 1, 0), stream) for stream in LogStream)
+    path, errors = (log_path(tmp_path, ReplicaId(JobId(7), 1, 0), stream) for stream in WRITTEN_STREAMS)
     assert path.read_text().count("step ") == lines
     assert errors.read_text() == ""
     over = replace(begun, ended_at=clock.now(), exit=ExitStatus(code=1))

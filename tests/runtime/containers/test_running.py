@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from cockpit.engine.effects import SignalKind, SignalReplica
+from cockpit.model.asking import LogRequest, LogStream
 from cockpit.model.mounts import Algorithm, Dataset, DatasetSource, Model, ModelSource, ResolvedEntry, Volume
 from cockpit.model.spec import Mode
 from cockpit.runtime.containers import spawning
+from cockpit.runtime.merged_logs import read_merged
 from tests.runtime.containers.conftest import IS_ROOT
 from tests.runtime.containers.house import until
 
@@ -72,6 +74,22 @@ async def test_output_streams_are_written_to_their_logs(house):
     await house.run(job)
     assert house.out(job) == "out\n"
     assert "direct\n" in house.err(job)
+
+
+@pytest.mark.req("UI-14")
+async def test_the_order_of_both_logs_is_recorded_and_read_merged(house):
+    looks = [f"echo out {number}; sleep 0.4; echo err {number} >&2; sleep 0.4" for number in range(3)]
+    job = house.job("; ".join([*looks, "printf rest"]))
+    assert (await house.run(job)).code == 0
+    request = LogRequest(job=job.replica.job, stream=LogStream.MERGED)
+    chunk = await read_merged(house.state / "logs", job.replica, request, lambda: True)
+    pairs = [(f"out {number}", f"err {number}") for number in range(3)]
+    assert chunk.data.decode().splitlines() == [*(line for pair in pairs for line in pair), "rest"]
+    assert chunk.ended
+    assert [chunk.data[begin:end] for begin, end in chunk.errors] == [b"err 0\n", b"err 1\n", b"err 2\n"]
+    times = [at for _, at in chunk.moments]
+    assert times == sorted(times)
+    assert times[-1] - times[0] >= 1000
 
 
 @pytest.mark.req("JT-30")

@@ -22,6 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from cockpit.runtime.containers.shim.logorder import LogOrder
+
 USUAL_MIB = 1024
 """Size limit of a log where the administrator sets none."""
 GRAIN = 1 << 16
@@ -42,13 +44,17 @@ _CANNOT = (errno.EOPNOTSUPP, errno.ENOSYS)
 class LogBounds:
     """The limited logs of one attempt. `paths`: the log files, which need not exist yet."""
 
-    def __init__(self, paths: Iterable[str], limit: int) -> None:
-        """`limit`: largest size of each log in bytes."""
+    def __init__(self, paths: Iterable[str], limit: int, order: LogOrder | None = None) -> None:
+        """`limit`: largest size of each log in bytes. `order`: records when they grew."""
         self._logs = [_Log(path, limit) for path in paths]
+        self._order = order
 
     def look(self) -> float:
         """Shorten logs that are too long; return the seconds until the next check."""
         waits = [_LONGEST]
+        if self._order is not None:  # before lines are dropped
+            with contextlib.suppress(OSError):  # such as a full disk: the next look records it
+                waits.append(self._order.look())
         for log in self._logs:
             with contextlib.suppress(OSError):  # the file does not exist yet, or was removed
                 waits.append(log.look())

@@ -8,7 +8,7 @@ import contextlib
 import os
 import signal
 
-from cockpit.runtime.containers.shim import logbounds, program, scriptfiles
+from cockpit.runtime.containers.shim import logbounds, logorder, program, scriptfiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,9 +77,11 @@ class Programs:
                 os.kill(pid, number)
 
     def log_bounds(self) -> LogBounds:
-        """Return the object that limits the size of the job's logs."""
+        """Return the object that limits the size of the job's logs and records when they grow."""
         limit = self._plan.get("log_limit_mib", logbounds.USUAL_MIB) << 20
-        return logbounds.LogBounds((self._plan["stdout"], self._plan["stderr"]), limit)
+        logs = (self._plan["stdout"], self._plan["stderr"])
+        order = logorder.LogOrder(*logs, logorder.order_path(self._plan["stdout"]))
+        return logbounds.LogBounds(logs, limit, order)
 
     def complain(self, sentence: str) -> None:
         """Write a message of cockpit into the job's stderr log."""
