@@ -10,7 +10,7 @@ from cockpit.errors import RequestRefused
 from cockpit.model.access_level import AccessLevel
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.serve.accounts import PASSED, own_account, session_environment
-from cockpit.serve.ssh_session import command_line
+from cockpit.serve.starting import command_line
 from cockpit.serve.verbs import why_not_served, words_of
 
 

@@ -12,12 +12,12 @@ import fcntl
 import os
 import signal
 import struct
-import subprocess
 import termios
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from cockpit.serve.accounts import Account
+from cockpit.serve.starting import StartProgram, start_program
 
 PIECE: Final = 32 << 10
 """Bytes of one read: so many may wait for a slow client in this process, besides the transport's buffer."""
@@ -53,8 +53,10 @@ class Program:
         client: Client,
         *,
         size: tuple[int, int] | None,
+        start: StartProgram = start_program,
     ) -> None:
-        """Start the program. `size`: columns and rows of its terminal; None: three pipes. Raises `OSError`."""
+        """Start cockpit with these words. `size`: columns and rows of its terminal; None: three pipes. Raises
+        `OSError`."""
         self._loop = asyncio.get_running_loop()
         self._client = client
         self._terminal = size is not None
@@ -76,7 +78,7 @@ class Program:
         for descriptor in {self._input, *self._outputs}:
             os.set_blocking(descriptor, False)
         try:
-            self._process = _start(words, account, env, theirs, terminal=self._terminal)
+            self._process = start(words, account, env, theirs, terminal=self._terminal)
         except BaseException:
             self._close_all()
             raise
@@ -229,36 +231,6 @@ class Program:
         if descriptor == self._input:
             self._input = -1
         os.close(descriptor)
-
-
-def _start(
-    words: Sequence[str],
-    account: Account,
-    env: Mapping[str, str],
-    theirs: tuple[int, int, int],
-    *,
-    terminal: bool,
-) -> subprocess.Popen[bytes]:
-    stdin, stdout, stderr = theirs
-    own = account.is_own
-    return subprocess.Popen(
-        words,
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        env=dict(env),
-        cwd=account.home if os.path.isdir(account.home) else "/",  # noqa: PTH112 - one call of the system
-        start_new_session=True,
-        preexec_fn=_take_terminal if terminal else None,  # noqa: PLW1509 - one call of the system, which takes no lock
-        user=None if own else account.uid,
-        group=None if own else account.gid,
-        extra_groups=None if own else account.groups(),
-    )
-
-
-def _take_terminal() -> None:
-    """Make the terminal the controlling one, so that Ctrl-C and a hang-up reach the program."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _resize(descriptor: int, columns: int, rows: int) -> None:

@@ -20,6 +20,7 @@ from cockpit.model.access_level import AccessLevel
 from cockpit.present.safe import safe_lines
 from cockpit.runtime.clock import SystemClock
 from cockpit.serve.accounts import own_account
+from cockpit.serve.forking import ForkServer
 from cockpit.serve.host_keys import host_key
 from cockpit.serve.keys import key_source
 from cockpit.serve.limits import Bounds
@@ -62,10 +63,13 @@ async def _serve(options: ServeOptions, log: Callable[[str], None]) -> int:
     for number in ENDING:
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     server = SshServer(keys, key, options.access, options.bounds, now=SystemClock().now, report=log)
+    forks = ForkServer(log)
+    server.start = forks.start
     port = await server.listen(options.host, options.port)
     log(f"SSH at {options.host or '*'}:{port}, host key {key.get_fingerprint()}")
     for line in _hints(options, port):
         log(line)
+    forks.launch()
     web = await _serve_web(options, server, log) if options.web is not None else None
     _tell_systemd("READY=1")
     await stopped.wait()
@@ -78,6 +82,7 @@ async def _serve(options: ServeOptions, log: Callable[[str], None]) -> int:
     if web is not None:
         await web.close()
     await server.close()
+    forks.close()
     log("the server has stopped; jobs continue")
     return 0
 
@@ -90,7 +95,7 @@ async def _serve_web(options: ServeOptions, server: SshServer, log: Callable[[st
         raise CockpitError(
             f"A web server at {host} needs TLS, since addresses are secret: --tls-certificate FILE --tls-key FILE"
         )
-    web = WebServer(server.sessions, server.bounds, server.report)
+    web = WebServer(server.sessions, server.bounds, server.start, server.report)
     base = await web.listen(host, port, tls)
     server.address = web.address_for
     log(f"Web at {base}; `ssh -p PORT HOST {WEB}` prints an address that opens the cockpit")

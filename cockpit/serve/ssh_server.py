@@ -25,6 +25,7 @@ from cockpit.serve.keys import KeyFile, UsersKeys, still_valid
 from cockpit.serve.limits import Bounds, ConnectionRate, Sessions
 from cockpit.serve.program import GRACE_SECONDS
 from cockpit.serve.ssh_session import WINDOW, SshSession, Visitor
+from cockpit.serve.starting import StartProgram, start_program
 
 SESSIONS_OF_CONNECTION: Final = 10
 """Sessions that one connection may have, as `ssh -M` shares it; the default of sshd's MaxSessions."""
@@ -54,6 +55,8 @@ class SshServer:
         self.connections: set[SshConnection] = set()
         self.address: Callable[[str, AccessLevel], str] | None = None
         """Makes an address of the web server for a user, where there is one."""
+        self.start: StartProgram = start_program
+        """Starts the programs of sessions."""
         self._acceptor: asyncssh.SSHAcceptor | None = None
         self._rate: ConnectionRate | None = None
         self._drain: asyncio.Timeout | None = None
@@ -212,6 +215,7 @@ class SshConnection(asyncssh.SSHServer):
             self._level(),
             server.sessions,
             server.bounds,
+            start=server.start,
             terminal=self._may_have_terminal(),
             address=server.address,
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +16,7 @@ from cockpit.present.safe import safe_lines
 from cockpit.present.units import counted
 from cockpit.serve.accounts import PASSED, USUAL_TERM, Account, account_for, session_environment
 from cockpit.serve.program import STDERR, Program
+from cockpit.serve.starting import StartProgram, start_program
 from cockpit.serve.verbs import why_not_served, words_of
 
 if TYPE_CHECKING:
@@ -32,12 +32,6 @@ SIGNALS: Final = {
     name: getattr(signal, f"SIG{name}") for name in ("HUP", "INT", "QUIT", "TERM", "KILL", "USR1", "USR2", "ALRM")
 }
 """The signals that a client may send, by their names in RFC 4254."""
-
-
-def command_line(words: list[str]) -> list[str]:
-    """Return the command that runs cockpit with these words, by the Python that runs this."""
-    # -P: no module comes from the working folder, which is the user's home.
-    return [sys.executable, "-P", "-m", "cockpit.cli", *words]
 
 
 class Environment(dict[bytes, bytes]):
@@ -58,13 +52,14 @@ class Visitor:
         sessions: Sessions,
         bounds: Bounds,
         *,
+        start: StartProgram = start_program,
         terminal: bool = True,
         address: Callable[[str, AccessLevel], str] | None = None,
     ) -> None:
-        """`terminal`: whether the sessions may have one. `address`: makes an address for the user's browser; None: the
-        server has no web server."""
+        """`start`: starts a session's program. `terminal`: whether the sessions may have one. `address`: makes an
+        address for the user's browser; None: the server has no web server."""
         self.login, self.level, self.sessions, self.bounds = login, level, sessions, bounds
-        self.terminal, self.address = terminal, address
+        self.start, self.terminal, self.address = start, terminal, address
 
 
 class SshSession(asyncssh.SSHServerSession[bytes]):
@@ -138,7 +133,7 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
         self._counted_as = account.name
         asked = {name.decode(): value.decode(errors="replace") for name, value in channel._env.items()}  # noqa: SLF001 - see above
         env = session_environment(account, visitor.level, {**asked, "TERM": self._term or USUAL_TERM}, os.environ)
-        self._program = Program(command_line(words), account, env, self, size=self._size)
+        self._program = Program(words, account, env, self, size=self._size, start=visitor.start)
         self._log_start(account, words)
         if self._size is not None:
             # The time runs from the start, for a terminal at which nobody ever types.

@@ -22,6 +22,7 @@ from cockpit.errors import CockpitError
 from cockpit.model.access_level import AccessLevel
 from cockpit.serve.limits import Bounds, Sessions
 from cockpit.serve.program import GRACE_SECONDS
+from cockpit.serve.starting import StartProgram
 from cockpit.serve.web_session import Page, WebSession
 
 PAGE: Final = {
@@ -58,9 +59,10 @@ class Token(msgspec.Struct):
 class WebServer:
     """Serves the page and its sessions, and makes addresses."""
 
-    def __init__(self, sessions: Sessions, bounds: Bounds, report: Callable[[str], None]) -> None:
-        """`sessions`: those of the SSH server, which are counted together. `report`: writes a line of the log."""
-        self._sessions, self._bounds, self._report = sessions, bounds, report
+    def __init__(self, sessions: Sessions, bounds: Bounds, start: StartProgram, report: Callable[[str], None]) -> None:
+        """`sessions`: those of the SSH server, which are counted together. `start`: starts a session's program.
+        `report`: writes a line of the log."""
+        self._sessions, self._bounds, self._start, self._report = sessions, bounds, start, report
         self._tokens: dict[str, Token] = {}
         self._open: set[WebSession] = set()
         self._runner: web.AppRunner | None = None
@@ -127,7 +129,7 @@ class WebServer:
             raise web.HTTPForbidden(text="The page of another site opens no session.\n", headers=HEADERS)
         socket = web.WebSocketResponse(heartbeat=30, max_msg_size=LARGEST_MESSAGE, compress=False)
         await socket.prepare(request)
-        session = WebSession(Page(socket), token.login, token.level, self._sessions, self._bounds)
+        session = WebSession(Page(socket), token.login, token.level, self._sessions, self._bounds, self._start)
         self._open.add(session)
         try:
             await session.run(self._report)

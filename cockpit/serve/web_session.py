@@ -21,7 +21,7 @@ from cockpit.runtime.tasks import report_defect
 from cockpit.serve.accounts import USUAL_TERM, account_for, session_environment
 from cockpit.serve.limits import Bounds, Sessions
 from cockpit.serve.program import Program
-from cockpit.serve.ssh_session import command_line
+from cockpit.serve.starting import StartProgram
 
 ENDED: Final = 4000
 """The close code that tells the page not to connect again."""
@@ -56,8 +56,16 @@ class Page:
 class WebSession:
     """Runs the cockpit for one page."""
 
-    def __init__(self, page: Page, login: str, level: AccessLevel, sessions: Sessions, bounds: Bounds) -> None:
-        self._page, self._login, self._level = page, login, level
+    def __init__(
+        self,
+        page: Page,
+        login: str,
+        level: AccessLevel,
+        sessions: Sessions,
+        bounds: Bounds,
+        start: StartProgram,
+    ) -> None:
+        self._page, self._login, self._level, self._start = page, login, level, start
         self._sessions, self._bounds = sessions, bounds
         self._program: Program | None = None
         self._may_type = asyncio.Event()
@@ -74,7 +82,7 @@ class WebSession:
             self._count(account.name)
             counted = account.name
             env = session_environment(account, self._level, {"TERM": USUAL_TERM, "COLORTERM": "truecolor"}, os.environ)
-            self._program = Program(command_line([]), account, env, self, size=(size.columns, size.rows))
+            self._program = Program([], account, env, self, size=(size.columns, size.rows), start=self._start)
             report(f"{account.name} opens the cockpit in a browser as process {self._program.pid}")
             await self._serve()
         except (CockpitError, TimeoutError, OSError) as error:

@@ -16,10 +16,9 @@ from tests.bench.bench_headless import submit_waiting
 from tests.doubles.terminal import Terminal
 from tests.runtime.served import RawClient
 from tests.serve.served import ME, served_cockpit
+from tests.serve.test_ssh import programs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.bench.figures import Figures
     from tests.serve.served import ServedCockpit
 
@@ -50,7 +49,7 @@ def test_fifty_sessions(figure: Figures) -> None:
             at = terminal.press("j" if number // SESSIONS % 2 == 0 else "k")
             waits.append((terminal.paint_after(at, "") - at) * 1000)
         figure("PF-40", "50 sessions, key to paint, p95", quantiles(waits, n=20, method="inclusive")[-1])
-        figure("PF-40", "50 sessions, memory of each", median(map(own_mib, session_pids(served))))
+        figure("PF-40", "50 sessions, memory of each", median(map(own_mib, programs_of(served))))
         figure("PF-40", "50 sessions, opening one", median(opened))
 
 
@@ -75,11 +74,6 @@ class updates:  # noqa: N801 - a context manager, used as one
                 client.ask("release" if number % 2 else "hold", {"job": 3})
                 if self._ended.wait(1):
                     return
-
-
-def session_pids(served: ServedCockpit) -> Iterator[int]:
-    children = Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children").read_text()
-    return map(int, children.split())
 
 
 def own_mib(pid: int) -> float:

@@ -65,6 +65,8 @@ class ServedCockpit:
         )
         self.log = ""
         self.port = int(self.logged(r"SSH at \S+:(\d+)").group(1))
+        # Sessions before that are started in another way.
+        self.forks_from = int(self.logged(r"sessions start from process (\d+)").group(1))
 
     @property
     def process(self) -> subprocess.Popen[bytes]:

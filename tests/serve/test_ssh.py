@@ -82,9 +82,9 @@ async def test_a_client_that_disappears_leaves_no_program(served: ServedCockpit,
 
 
 def programs_of(served: ServedCockpit) -> list[int]:
-    """The processes that the server has started."""
+    """The processes of the server's sessions."""
     children = Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children").read_text()
-    return [int(pid) for pid in children.split()]
+    return [pid for pid in map(int, children.split()) if pid != served.forks_from]
 
 
 async def test_only_three_variables_of_the_client_are_passed_on(served: ServedCockpit, own: Path) -> None:

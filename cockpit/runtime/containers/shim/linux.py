@@ -181,6 +181,11 @@ def become_subreaper() -> None:
     _prctl("prctl subreaper", _PR_SET_CHILD_SUBREAPER, _ON)
 
 
+def adopt_orphans(wanted: bool) -> None:
+    """Be a subreaper, or be one no longer."""
+    _prctl("prctl subreaper", _PR_SET_CHILD_SUBREAPER, int(wanted))
+
+
 def end_with_parent() -> None:
     """Let the kernel kill this process, also after it executes another program, when its parent dies."""
     _prctl("prctl death signal", _PR_SET_PDEATHSIG, signal.SIGKILL)
