@@ -22,6 +22,8 @@ SHORTEST_BEGUN: Final = 4
 """Fewest bytes at the end of a growing log that are taken for the beginning of a secret."""
 MOST_HELD: Final = 64 << 10
 """Most bytes of an incomplete line that are held back until the line ends."""
+MOST_BEFORE: Final = 512
+"""Most bytes of the line before a text in which the name of a secret is looked for."""
 _KEY_WORDS: Final = b"PRIVATE KEY-----"
 _KEY_LINE: Final = re.compile(rb"[A-Za-z0-9+/=]{1,128}\s*")
 
@@ -38,7 +40,36 @@ def masked_line(line: bytes, before: bytes, known: Iterable[str] = ()) -> bytes:
     `known`: values of secret variables of the job, which it may print without their names."""
     if _KEY_WORDS in before and _is_in_private_key(before) and _KEY_LINE.fullmatch(line):
         return MASK.encode() + line[len(line.rstrip()) :]
-    return bytes_without(masked_bytes(line), known)
+    if is_revealing():
+        return line
+    near = _last_lines(before)
+    return _masked_behind(near, _without_values(line, near, known))
+
+
+def _without_values(data: bytes, before: bytes, known: Iterable[str]) -> bytes:
+    """Return the data without these values. A long line comes in pieces, at whose edges a value may be cut."""
+    known = tuple(known)
+    return withheld_piece(bytes_without(data, known), before[before.rfind(b"\n") + 1 :], b"", known)
+
+
+def _last_lines(before: bytes) -> bytes:
+    """Return the last complete line of these bytes and what follows it, or the end of that."""
+    end = before.rfind(b"\n")
+    begin = before.rfind(b"\n", 0, max(0, end)) + 1
+    return before[max(begin, len(before) - MOST_BEFORE) :]
+
+
+def _masked_behind(before: bytes, data: bytes) -> bytes:
+    """Return the data without its secrets, also those whose name or beginning stands before it."""
+    # The lines of a private key have no names.
+    before = before.rpartition(_KEY_WORDS)[2]
+    if not before:
+        return masked_bytes(data)
+    head, whole = masked_bytes(before), masked_bytes(before + data)
+    if whole.startswith(head):
+        return whole[len(head) :]
+    # The secret begins in the text before: what is left of it ends with the word.
+    return MASK.encode() + masked_bytes(data[len(data.split(maxsplit=1)[0]) :] if data.strip() else data)
 
 
 def _is_in_private_key(before: bytes) -> bool:
@@ -54,6 +85,8 @@ class MaskedPieces:
     def __init__(self, known: Iterable[str] = ()) -> None:
         self._known = tuple(known)
         self._rest = b""
+        self._before = b""
+        """The end of what was shown, which may be the name of a secret."""
 
     def feed(self, data: bytes) -> bytes:
         """Return what can be shown so far."""
@@ -68,18 +101,29 @@ class MaskedPieces:
         return self._shown(rest)
 
     def _shown(self, data: bytes) -> bytes:
-        return bytes_without(masked_bytes(data), self._known)
+        if not data or is_revealing():
+            return data
+        shown = _masked_behind(self._before, _without_values(data, self._before, self._known))
+        self._before = _last_lines(self._before[-MOST_BEFORE:] + data[-2 * MOST_BEFORE :])
+        return shown
+
+    def _may_begin(self, text: str) -> bool:
+        return may_hold_secret(text) or any(value[:SHORTEST_BEGUN] in text for value in self._known)
 
     def _held_from(self, data: bytes) -> int:
         """Return where the part begins that is held back."""
-        if is_revealing() or (len(data) > MOST_HELD and b"\n" not in data[-MOST_HELD:]):
+        if is_revealing():
             return len(data)
+        if len(data) > MOST_HELD and b"\n" not in data[-MOST_HELD:]:
+            # Between two words where there are any, so that no value is cut.
+            may_be_cut = self._may_begin(data[-MOST_BEFORE:].decode("utf-8", "replace"))
+            return max(len(data) - MOST_BEFORE, data.rfind(b" ") + 1) if may_be_cut else len(data)
         begin = data.rfind(b"-----BEGIN ", max(0, len(data) - LONGEST_KEY))
         if begin >= 0 and b"-----END " not in data[begin:]:
             return begin
         line = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         rest = data[line:].decode("utf-8", "replace")
-        if may_hold_secret(rest) or any(value[:4] in rest for value in self._known):
+        if self._may_begin(rest):
             return line
         # Of an incomplete line without a sign of a secret the last word alone, which may become one.
         return max(line, data.rfind(b" ") + 1)

@@ -232,3 +232,65 @@ def test_hostile_text_takes_no_more_than_linear_time(part: str) -> None:
 
     # Eight times the text takes eight times as long, and 64 times as long if it were quadratic.
     assert min(seconds(160_000) for _ in range(2)) < 32 * max(seconds(20_000) for _ in range(3)) + 0.05
+
+
+SPLIT = (
+    b"a HF_TOKEN=planted-1 b\n",
+    b"alone planted-value-7, and again planted-value-7\n",
+    b"planted-value-7",
+    b"ghp_Planted0123456789abcdefABCDEF and\n",
+    b"run --api-key='planted 3' now\n",
+    b"-----BEGIN PRIVATE KEY-----\nMIIplanted\nAAAA\n-----END PRIVATE KEY-----\n",
+    b"https://me:planted-4@host/x\n",
+    b"curl -H 'Authorization: Bearer planted-5'\n",
+    b'{"client_secret": "planted-6"}\n',
+    b"- run\n- --token\nplanted-8\n",
+    b"- name: HF_TOKEN\n  value: planted-9\n- name: A\n  value: seen\n",
+    b"progress 1\rHF_TOKEN=planted-1\rprogress 2\n",
+)
+
+
+@pytest.mark.parametrize("text", SPLIT)
+def test_a_secret_that_two_pieces_of_a_log_share_is_masked_in_both(text: bytes) -> None:
+    known = ("planted-value-7",)
+    for at in range(len(text)):
+        pieces = MaskedPieces(known)
+        shown = pieces.feed(text[:at]) + pieces.feed(text[at:]) + pieces.finish()
+        assert b"planted" not in shown.lower(), at
+        assert b"***" in shown
+    pieces = MaskedPieces(known)
+    assert b"planted" not in (b"".join(pieces.feed(text[at : at + 1]) for at in range(len(text))) + pieces.finish())
+
+
+@pytest.mark.parametrize("filling", [b"x", b"word "])
+def test_a_secret_in_a_line_that_is_too_long_to_be_held_back_is_masked(filling: bytes) -> None:
+    known = ("planted-value-7",)
+    text = filling * (100_000 // len(filling)) + b" planted-value-7 HF_TOKEN=planted-1 end\n"
+    for at in range(len(text) - 45, len(text)):
+        pieces = MaskedPieces(known)
+        shown = pieces.feed(text[:at]) + pieces.feed(text[at:]) + pieces.finish()
+        assert b"planted" not in shown, at
+        assert b"value" not in shown, at
+        assert shown.endswith(b" HF_TOKEN=*** end\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"alone planted-value-7 end\n", b"a HF_TOKEN=planted-value-1 end\n", b"ghp_Planted0123456789abcdefABCDEF end\n"],
+)
+def test_a_secret_that_two_pieces_of_a_long_line_share_is_masked_in_the_second(text: bytes) -> None:
+    for at in range(1, len(text) - 5):
+        shown = masked_line(text[at:], text[:at], ("planted-value-7",)).lower()
+        assert b"nted" not in shown, at
+        assert b"value-" not in shown, at
+        assert shown.endswith(b" end\n"[-len(text[at:]) :])
+
+
+def test_a_value_is_masked_on_the_line_behind_its_name() -> None:
+    assert masked_line(b"  value: abc\n", b"x\n- name: HF_TOKEN\n") == b"  value: ***\n"
+    assert masked_line(b"  value: abc\n", b"- name: HF_TOKEN\n- name: A\n") == b"  value: abc\n"
+
+
+def test_a_line_that_ends_within_a_secret_so_far_does_not_show_its_beginning() -> None:
+    assert masked_line(b"alone planted-va", b"", ("planted-value-7",)) == b"alone **********"
+    assert masked_line(b"alone pla", b"", ("planted-value-7",)) == b"alone pla"
