@@ -3,6 +3,7 @@ last one kept, a checkpoint to go on from."""
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ def test_a_failed_job_is_restarted_until_it_succeeds_or_no_restart_is_left(user:
     script = f"{COUNTS}[ $COCKPIT_ATTEMPT -ge $GOOD ] || exit 3"
     heals = user.submit(script, name="heals", restart={"max_restarts": 3}, env={"GOOD": "3"}, terminal=True)
     assert user.wait(heals) == 0
+    merged = [json.loads(line) for line in user.ok("logs", f"{heals}#2", "--merged", "-o", "jsonl").splitlines()]
+    assert [(each["stream"], each["line"]) for each in merged] == [("stdout", "this is attempt 2")]
     assert [user.ok("logs", f"{heals}#{attempt}") for attempt in (1, 2, 3)] == [
         f"this is attempt {attempt}\n" for attempt in (1, 2, 3)
     ]

@@ -133,7 +133,7 @@ class PodLogs:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._copies: dict[tuple[str, str, bool], _Copy] = {}
+        self._copies: dict[tuple[str, str, int], _Copy] = {}
         self._tasks = Tasks()
 
     async def read(self, pod: Pod, offset: int, limit: int, *, wait: bool, previous: bool = False) -> LogChunk:
@@ -158,9 +158,9 @@ class PodLogs:
             return LogChunk(b"", start, ended=copy.ended, size=copy.size)
         return copy.piece(start, limit)
 
-    async def search(self, pod: Pod, request: LogSearch) -> LogMatches:
+    async def search(self, pod: Pod, request: LogSearch, *, previous: bool = False) -> LogMatches:
         """Search a part of the log of the pod's first container. Raises `CockpitError` where there is no log."""
-        copy = self._copy(pod, previous=False)
+        copy = self._copy(pod, previous=previous)
         if not copy.size:
             await self._first(copy)
         if copy.failure is not None and not copy.size:
@@ -176,7 +176,9 @@ class PodLogs:
 
     def _copy(self, pod: Pod, *, previous: bool) -> _Copy:
         container = pod.spec.containers[0].name if pod.spec.containers else ""
-        key = (pod.metadata.uid, container, previous)
+        # Each start of the container has a log of its own, which becomes the previous one with the next start.
+        starts = next((each.restart_count for each in pod.now.container_statuses or () if each.name == container), 0)
+        key = (pod.metadata.uid, container, starts - previous)
         copy = self._copies.pop(key, None)
         if copy is None:
             copy = _Copy()

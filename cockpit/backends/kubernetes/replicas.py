@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.backends.kubernetes.debug_containers import debug_container
 from cockpit.backends.kubernetes.logs import PodLogs
+from cockpit.backends.kubernetes.mapping.runs import Run, runs_of
 from cockpit.backends.kubernetes.wire.exec import run_in_pod
 from cockpit.backends.remote_shell import ShellStreams, remote_shell
 from cockpit.errors import RequestRefused
@@ -38,17 +39,19 @@ class Replicas:
         self._logs = PodLogs(api)
 
     async def read_log(self, request: asking.LogRequest) -> asking.LogChunk:
-        pod = self._pod(JobId(request.job), request.rank)
+        run = self._run(JobId(request.job), request.rank, request.attempt)
         # Kubernetes stores both streams as one.
-        if pod is None or request.stream is asking.LogStream.STDERR:
-            return asking.LogChunk(b"", 0, ended=pod is None or pod.has_ended)
-        return await self._logs.read(pod, request.offset, request.limit, wait=request.wait)
+        if run is None or request.stream is asking.LogStream.STDERR:
+            return asking.LogChunk(b"", 0, ended=run is None or bool(run.later) or run.pod.has_ended)
+        return await self._logs.read(
+            run.pod, request.offset, request.limit, wait=request.wait, previous=bool(run.later)
+        )
 
     async def search_log(self, request: asking.LogSearch) -> asking.LogMatches:
-        pod = self._pod(JobId(request.job), request.rank)
-        if pod is None or request.stream is asking.LogStream.STDERR:
+        run = self._run(JobId(request.job), request.rank, request.attempt)
+        if run is None or request.stream is asking.LogStream.STDERR:
             return asking.LogMatches((), 0, 0, 0, 0)
-        return await self._logs.search(pod, request)
+        return await self._logs.search(run.pod, request, previous=bool(run.later))
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         """Open a shell in a running pod. Refused for a pod that does not run: Kubernetes has no way into it."""
@@ -76,6 +79,24 @@ class Replicas:
 
     async def close(self) -> None:
         await self._logs.close()
+
+    def _run(self, job: JobId, rank: int, attempt: int | None) -> Run | None:
+        """Return the start of a replica whose log is meant; None: it has no pod yet. Refused for one without a log."""
+        pod = self._pod(job, rank)
+        if pod is None or attempt is None:
+            return Run(pod) if pod is not None else None
+        runs = runs_of(self._find(job), rank)
+        if not 1 <= attempt <= len(runs):
+            message = f"Replica {rank} of job {job_words(job)} has attempts 1 to {len(runs)}, as far as its pods exist."
+            raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, message))
+        run = runs[attempt - 1]
+        if run.later > 1:
+            message = (
+                f"The log of attempt {attempt} is gone: of a container that was started again, Kubernetes keeps the "
+                f"last log and the one before. Attempts {attempt + run.later - 1} and {attempt + run.later} have one."
+            )
+            raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, message))
+        return run
 
     def _pod(self, job: JobId, rank: int) -> Pod | None:
         """Return a job's pod by its rank; None: it has none yet. Refused for a rank too high."""

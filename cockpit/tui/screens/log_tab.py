@@ -216,4 +216,4 @@ class LogTab:
         if self.log.at_error:
             yield Span(" at its error", "error")
         if key:
-            yield from key_hint(key, "the other", "   ")
+            yield from key_hint(key, "apart" if self.log.stream is LogStream.MERGED else "the other", "   ")

@@ -443,3 +443,46 @@ async def test_a_job_that_a_user_may_not_change_is_one_to_look_at(
     server.create(JOBS, a_job())
     (row,) = await backend.jobs()
     assert row.may is may
+
+
+def restarted(times: int) -> dict[str, Any]:
+    """The status of a pod whose container was started again so many times."""
+    return {
+        "phase": "Running",
+        "containerStatuses": [{"name": "main", "restartCount": times, "state": {"running": {}}}],
+    }
+
+
+@pytest.mark.req("UI-14", "KU-07")
+async def test_the_log_before_a_restart_is_that_of_the_attempt_before(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    server.create(PODS, a_pod(None, "alone", spec={"nodeName": "n1"}, status=restarted(3)))
+    job = await the_job(backend)
+    assert (attempt := (await backend.job(job)).job.attempt) is not None
+    assert attempt.number == 4
+    server.answer_next(f"GET {PODS}/alone/log?container=main&previous=true", Reply(body=b"step 1\nkilled\n"))
+    chunk = await backend.logs(LogRequest(job=job, attempt=3, wait=True))
+    assert (chunk.data, chunk.ended) == (b"step 1\nkilled\n", True)
+    found = await backend.search_log(LogSearch(job=job, attempt=3, text="killed"))
+    assert found.found == ((7, 6),)
+    server.answer_next(f"GET {PODS}/alone/log?container=main&follow=true", Reply(body=b"step 2\n"))
+    for last in (4, None):
+        assert (await backend.logs(LogRequest(job=job, attempt=last, wait=True))).data == b"step 2\n"
+    with pytest.raises(RequestRefused, match=r"The log of attempt 2 is gone: .* Attempts 3 and 4 have one"):
+        await backend.logs(LogRequest(job=job, attempt=2))
+    with pytest.raises(RequestRefused, match=r"Replica 0 of job .* has attempts 1 to 4"):
+        await backend.search_log(LogSearch(job=job, attempt=5, text="x"))
+
+
+@pytest.mark.req("UI-14", "KU-07")
+async def test_pods_that_were_replaced_are_earlier_attempts(backend: KubernetesBackend, server: FakeApi) -> None:
+    owner = server.create(JOBS, a_job())
+    label = {"training.kubeflow.org/replica-index": "0", "training.kubeflow.org/replica-type": "master"}
+    for name, phase in (("z-first", "Failed"), ("a-next", "Running")):
+        more = {"metadata": {"labels": label}, "spec": {"nodeName": "n1"}}
+        server.create(PODS, a_pod(owner, name, **more, status={"phase": phase}))
+        server.answer_next(f"GET {PODS}/{name}/log?container=main&follow=true", Reply(body=f"{name}\n".encode()))
+    job = await the_job(backend)
+    read = [(await backend.logs(LogRequest(job=job, attempt=number, wait=True))).data for number in (1, 2)]
+    assert read == [b"z-first\n", b"a-next\n"]

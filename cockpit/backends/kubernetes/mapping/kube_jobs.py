@@ -500,9 +500,14 @@ def role_of(pod: Pod) -> str:
     return next(filter(None, map(pod.metadata.label, _ROLE_LABELS)), "")
 
 
+def index_of(pod: Pod) -> str:
+    """Return the index that the job's controller gave the pod among those of its role; empty: none."""
+    return next(filter(None, map(pod.metadata.label, _INDEX_LABELS)), "") or pod.metadata.annotation(_INDEX_LABELS[1])
+
+
 def _rank_key(pod: Pod) -> tuple[bool, int, datetime | str, str]:
     role = role_of(pod)
-    index = next(filter(None, map(pod.metadata.label, _INDEX_LABELS)), "") or pod.metadata.annotation(_INDEX_LABELS[1])
+    index = index_of(pod)
     place = int(index) if _is_number(index) else 0
     return role.lower() not in _FIRST_ROLES, place, role, pod.metadata.name
 

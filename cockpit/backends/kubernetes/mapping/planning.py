@@ -23,6 +23,7 @@ from cockpit.backends.kubernetes.mapping.cards.view import (
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.nodes import node_of
 from cockpit.backends.kubernetes.mapping.quantities import NOTHING, PodAmounts, requested
+from cockpit.backends.kubernetes.mapping.runs import attempts_of
 from cockpit.backends.kubernetes.objects.node import KubeNode
 from cockpit.backends.kubernetes.objects.pod import Pod, PodSpec
 from cockpit.backends.kubernetes.objects.pod import Toleration as PodToleration
@@ -126,7 +127,7 @@ def job_record(job: KubeJob, number: JobId, placement: Placement = (), cards: Cl
         state_since=job.ended_at or started or job.meta.created_at,
         held_by=job.suspended_by if job.is_held and state_now is JobState.QUEUED else "",
         attempt=Attempt(
-            number=1,
+            number=attempts_of(job),
             spec_index=0,
             placement=placement,
             placed_at=started or job.meta.created_at,
