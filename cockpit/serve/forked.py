@@ -27,7 +27,7 @@ from typing import Final
 
 import msgspec
 
-from cockpit.serve.process_title import show_as
+from cockpit.serve.process_title import show_command, show_environment
 from cockpit.serve.starting import command_line, take_terminal
 
 READY: Final = b"ready"
@@ -84,7 +84,12 @@ def _fork(
     control: socket.socket, request: StartRequest, streams: Sequence[int], run: Callable[[], object]
 ) -> StartAnswer:
     reader, writer = os.pipe()
-    middle = os.fork()
+    try:
+        middle = os.fork()
+    except OSError:
+        os.close(reader)
+        os.close(writer)
+        raise
     if middle == 0:
         # Whatever happens here, this process must never go on in the caller.
         try:
@@ -136,10 +141,12 @@ def become_session(request: StartRequest, streams: Sequence[int], keep: int) -> 
     _close_all_but({0, 1, 2, keep})
     if request.terminal:
         take_terminal()
-    show_as(command_line(request.words), request.env)
     if request.identity is not None:
         _become_user(request.identity)
     _set_environment(request.env)
+    # After that: the C library's variables lay where these are shown.
+    show_command(command_line(request.words))
+    show_environment(request.env)
     _open_streams(_set_locale())
     sys.argv[1:] = request.words
 

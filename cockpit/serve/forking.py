@@ -117,23 +117,31 @@ class ForkServer:
         before = _children()
         adopt_orphans(True)
         try:
-            socket.send_fds(control, [data], theirs)
-            answer = msgspec.json.decode(control.recv(LARGEST) or b"{}", type=StartAnswer)
-        except TimeoutError:
-            # Executing Python now could start the session twice.
-            self._end_of_fork_server("does not answer")
-            raise
-        except OSError:
-            answer = StartAnswer()
+            try:
+                socket.send_fds(control, [data], theirs)
+            except OSError:
+                self._end_of_fork_server("has ended")
+                return 0
+            answer = self._answer(control)
         finally:
             adopt_orphans(False)
             self._adopted |= _children() - before
-        self._adopted.discard(answer.pid)
         if answer.error:
             raise OSError(answer.error)
-        if not answer.pid:
-            self._end_of_fork_server("has ended")
+        self._adopted.discard(answer.pid)
         return answer.pid
+
+    def _answer(self, control: socket.socket) -> StartAnswer:
+        """Return the answer to a request. Raises `OSError` without one: executing Python could start the session
+        twice."""
+        try:
+            if data := control.recv(LARGEST):
+                return msgspec.json.decode(data, type=StartAnswer)
+        except TimeoutError:
+            self._end_of_fork_server("does not answer")
+            raise
+        self._end_of_fork_server("has ended")
+        raise ConnectionResetError("the fork server has ended")
 
     def _hear(self) -> None:
         """Take note that it is ready, or has ended."""

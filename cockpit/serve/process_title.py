@@ -12,20 +12,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-_FIRST: Final = 48 - 3
-"""Place of `arg_start` in /proc/self/stat behind the name (proc(5), field 48); `arg_end`, `env_start` and `env_end`
-follow."""
+_COMMAND: Final = 48 - 3
+_ENVIRONMENT: Final = 50 - 3
+"""Places of `arg_start` and `env_start` in /proc/self/stat behind the name (proc(5), fields 48 and 50); the end of each
+follows."""
 
 
-def show_as(words: Sequence[str], env: Mapping[str, str]) -> None:
-    """Let `ps` and /proc/PID show this command and environment."""
+def show_command(words: Sequence[str]) -> None:
+    """Let `ps` and /proc/PID/cmdline show this command."""
+    _overwrite(_COMMAND, words)
+
+
+def show_environment(env: Mapping[str, str]) -> None:
+    """Let /proc/PID/environ show these variables. Those that the process was started with must have been removed."""
+    _overwrite(_ENVIRONMENT, (f"{name}={value}" for name, value in env.items()))
+
+
+def _overwrite(place: int, texts: Iterable[str]) -> None:
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-    arguments, arguments_end, variables, variables_end = map(int, fields[_FIRST : _FIRST + 4])
-    _overwrite(arguments, arguments_end, words)
-    _overwrite(variables, variables_end, (f"{name}={value}" for name, value in env.items()))
-
-
-def _overwrite(start: int, end: int, texts: Iterable[str]) -> None:
+    start, end = map(int, fields[place : place + 2])
     size = end - start
     if size <= 0:
         return  # the kernel hides the addresses

@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ def report() -> None:
     given = {
         "arguments": sys.argv[1:],
         "environment": dict(os.environ),
+        "environment of its children": sorted(subprocess.check_output(["env"], text=True).splitlines()),
         "descriptors": sorted(
             int(each.name) for each in Path("/proc/self/fd").iterdir() if each.is_char_device() or each.is_fifo()
         ),

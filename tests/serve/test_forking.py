@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from cockpit.serve.accounts import Account, find_account, own_account, session_e
 from cockpit.serve.forking import ForkedProcess, ForkServer
 from cockpit.serve.program import STDOUT, Program
 from cockpit.serve.starting import start_program
+from cockpit.session_forks import MODULES
 from tests.doubles.terminal import Terminal
 from tests.e2e.cockpit_user import eventually
 from tests.serve.served import ME, SECONDS, ServedCockpit
@@ -118,9 +120,16 @@ async def test_a_session_that_cannot_be_set_up_is_an_error_of_the_server_alone()
         with pytest.raises(OSError, match=r"Operation not permitted|Invalid argument"):
             server.start(["jobs"], stranger, {"LANG": "C.UTF-8"}, theirs, terminal=False)
         assert (await reported(server.start, own_account(), None, "C.UTF-8"))["arguments"][0] == "jobs"
+        eventually(lambda: collected(server))
         assert len(log) == 1, "the fork server is the one that was"
         for each in theirs:
             os.close(each)
+
+
+def collected(server: ForkServer) -> bool:
+    """Whether no process that failed is left."""
+    server._collect()
+    return not server._adopted
 
 
 async def test_where_nothing_forks_sessions_are_executed() -> None:
@@ -172,6 +181,12 @@ def memory_is_shared(pid: int) -> bool:
     """Whether the process was forked: its whole environment is in the space that the fork server keeps for it."""
     raw = Path(f"/proc/{pid}/cmdline").read_bytes()
     return raw.startswith(f"{sys.executable}\0-P\0-m\0cockpit.cli\0".encode()) and raw.endswith(b"\0" * 1000)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_what_is_loaded_beforehand_exists(name: str) -> None:
+    """One that is missing only makes sessions slower, so that nobody would notice."""
+    import_module(name)
 
 
 def is_running(pid: int) -> bool:
