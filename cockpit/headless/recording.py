@@ -1,23 +1,34 @@
 """Records what a shell shows as asciicast v2, which asciinema and other players play.
 
 Only output is recorded: what the user types is in the file where the shell echoes it, and a password, which it does not
-echo, is not. Format: https://docs.asciinema.org/manual/asciicast/v2/
+echo, is not. Secrets are masked: a word is written when it is complete, and a line that may have a secret when it ends
+or the cursor goes elsewhere, so that both may be later in the file than on the screen.
+
+Format: https://docs.asciinema.org/manual/asciicast/v2/
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from codecs import getincrementaldecoder
-from typing import Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from cockpit.errors import CockpitError
 from cockpit.model.access_level import ACCESS_VARIABLE
+from cockpit.model.masked_logs import MaskedPieces
 from cockpit.present.safe import safe
 from cockpit.runtime.clock import running_nanos, wall_nanos
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 PRIVATE = 0o600
 NANOS = 1_000_000_000
+_CURSOR_GOES: Final = re.compile(rb"\x1b\[[\d;]*[HfJ]")
+"""What programs that draw the whole screen write in place of line ends: the cursor goes to a place, or the screen is
+cleared (ECMA-48 8.3.21, 8.3.39, 8.3.63)."""
 
 
 class ScreenWatcher(Protocol):
@@ -33,14 +44,18 @@ class ScreenWatcher(Protocol):
 class Recording:
     """An open file to which a shell's output is written as it arrives. It implements `ScreenWatcher`."""
 
-    def __init__(self, path: str, columns: int, rows: int, *, title: str, term: str) -> None:
-        """Create the file, which only the user may read. Raises `CockpitError`, also where it exists."""
+    def __init__(self, path: str, columns: int, rows: int, *, title: str, term: str, known: Iterable[str] = ()) -> None:
+        """Create the file, which only the user may read. Raises `CockpitError`, also where it exists.
+
+        `known`: values of the job's secret variables, which are masked wherever they stand.
+        """
         # It would be on the server, and a session that has no shell there must not write files for one to run.
         if os.environ.get(ACCESS_VARIABLE):
             raise CockpitError("A session of cockpit serve records nothing. Record on your machine: asciinema rec")
         self.path = path
         self.failure = ""
         """Why nothing more is recorded, as a sentence; empty: all is."""
+        self._pieces = MaskedPieces(known)
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._start = running_nanos()
         self._size = (columns, rows)
@@ -54,6 +69,13 @@ class Recording:
         self._write(header | {"title": title, "env": {"TERM": term}})
 
     def output(self, data: bytes) -> None:
+        at, shown = 0, list[bytes]()
+        for sequence in _CURSOR_GOES.finditer(data):
+            shown += [self._pieces.feed(data[at : sequence.end()]), self._pieces.finish()]
+            at = sequence.end()
+        self._shown(b"".join([*shown, self._pieces.feed(data[at:])]))
+
+    def _shown(self, data: bytes) -> None:
         # A character may be cut between two pieces: its first bytes wait for the next piece.
         if text := self._decoder.decode(data):
             self._event("o", text)
@@ -66,6 +88,7 @@ class Recording:
     def close(self) -> None:
         """Close the file. Does nothing the second time."""
         if self._fd >= 0:
+            self._shown(self._pieces.finish())
             if rest := self._decoder.decode(b"", final=True):
                 self._event("o", rest)
             os.close(self._fd)

@@ -12,6 +12,8 @@ from rich.style import Style
 from rich.terminal_theme import DIMMED_MONOKAI
 from textual.strip import Strip
 
+from cockpit.tui.widgets.entry import Field
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -71,6 +73,19 @@ def _painted(app: App[Any]) -> list[Strip]:
 
     This does as Textual's `export_screenshot`, whose SVG is four times as large and loads fonts.
     """
+    # The field with the focus shows secrets, but not in a picture.
+    fields = [screen.focused for screen in app.screen_stack if isinstance(screen.focused, Field)]
+    fields = [field for field in fields if field.has_secret]
+    for field in fields:
+        field.is_pictured = True
+    try:
+        return _rendered(app)
+    finally:
+        for field in fields:
+            field.is_pictured = False
+
+
+def _rendered(app: App[Any]) -> list[Strip]:
     compositor, below = app.screen._compositor, app._background_screens  # noqa: SLF001 - pinned below Textual's next major
     compositor.render_update(full=True, screen_stack=below)
     return [Strip.join(row).simplify() for row in compositor.render_full_update(simplify=True).strips]

@@ -15,6 +15,7 @@ import pytest
 from cockpit.errors import CockpitError
 from cockpit.headless.recording import Recording
 from tests.headless.test_shell import Screen, passed_through, program
+from tests.secrets_planted import PLANTED, TEXTS
 
 pytestmark = pytest.mark.req("UI-12", "JT-40")
 
@@ -135,10 +136,42 @@ def test_a_full_disk_ends_the_recording_with_a_sentence(tmp_path: Path) -> None:
     before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (Path(recording.path).stat().st_size + 10, before[1]))
     try:
-        recording.output(b"x" * 1000)
+        recording.output(b"x" * 1000 + b"\n")
         recording.output(b"y")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
     recording.close()
     assert recording.failure == f"The recording {recording.path} ends early: File too large."
+
+
+@pytest.mark.req("TR-10")
+@pytest.mark.parametrize("size", [1, 2, 5, 1000])
+def test_a_recording_has_no_secret_however_its_output_is_cut(tmp_path: Path, size: int) -> None:
+    file = tmp_path / "secret.cast"
+    recording = Recording(str(file), 80, 24, title="t", term="xterm", known=("planted-value-7",))
+    lines = [
+        *TEXTS,
+        "printed planted-value-7 alone",
+        "\x1b[1mHF_TOKEN=\x1b[0mplanted-1",
+        "\x1b[2J\x1b[5;1Hpassword: planted-2",
+    ]
+    data = "\r\n".join([*lines, "$ echo done", "done", "$ "]).encode()
+    for at in range(0, len(data), size):
+        recording.output(data[at : at + size])
+    recording.close()
+    text = shown_in(file)
+    assert PLANTED not in file.read_text(encoding="utf-8").lower()
+    assert "HF_TOKEN=***\r\n" in text
+    assert "printed *** alone\r\n" in text
+    assert text.endswith("$ echo done\r\ndone\r\n$ ")
+
+
+@pytest.mark.req("TR-10")
+def test_a_screen_that_a_program_draws_is_recorded_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "screen.cast"
+    recording = Recording(str(file), 80, 24, title="t", term="xterm")
+    for number in range(3):
+        recording.output(b"\x1b[H\x1b[2Jtokens: %d\x1b[2;1Hload 0.5 \x1b[3;1H" % number)
+        assert shown_in(file).count("tokens: ") == number + 1
+    recording.close()

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.mcp.calls import ToolCalls
+from cockpit.headless.mcp.tools import ACTING_TOOLS, READING, input_schema
 from cockpit.headless.registry import VERBS
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import NodeName, UserName
 from cockpit.runtime.findings import Finding, FindingLevel
+from cockpit.serve.running import _log
 from tests.doubles.hostile_cluster import with_attacks
 from tests.doubles.samples import NOW
 from tests.headless.conftest import Desk
@@ -82,3 +85,34 @@ def own_the_jobs(desk: Desk) -> None:
         return replace(detail, job=replace(detail.job, submitter=replace(detail.job.submitter, name=UserName("me"))))
 
     desk.backend.job = own
+
+
+GIVEN = {"job": "4", "jobs": ["4"], "node": "n1", "name": "n", "command": ["true"]}
+"""Arguments of tools that have them."""
+
+
+@pytest.mark.parametrize("verb", sorted(READING | ACTING_TOOLS))
+def test_no_tool_of_a_language_model_returns_a_secret(desk: Desk, verb: str) -> None:
+    calls = ToolCalls(desk.services(), lambda: desk.clock[0], None, acts=True)
+    schema = input_schema(verb)["properties"]
+    needed = {name: value for name, value in GIVEN.items() if name in schema}
+    answer = calls(verb, needed)
+    assert PLANTED not in json.dumps(answer).lower()
+    if verb in {"job", "logs", "jobs"}:
+        assert "***" in json.dumps(answer), "this test sees nothing that is masked"
+    assert "reveal" not in schema
+
+
+def test_metrics_have_no_secret(desk: Desk) -> None:
+    shown = desk("metrics").out.decode()
+    assert "cockpit" in shown
+    assert PLANTED not in shown.lower()
+
+
+def test_the_log_of_the_server_has_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    for text in TEXTS:
+        _log(f"{text} cannot log in: {text}")
+    logged = capsys.readouterr().err
+    assert logged.count("\n") == len(TEXTS)
+    assert "***" in logged
+    assert PLANTED not in logged.lower()

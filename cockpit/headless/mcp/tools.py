@@ -23,7 +23,7 @@ READING: Final = frozenset(
 """Verbs that change nothing: neither the cluster nor files of this machine."""
 NO_TOOLS: Final = frozenset(
     {
-        *("session", "train", "shell", "tensorboard", "wait", "completion", "demo", "play", "replay", "mcp"),
+        *("session", "train", "shell", "tensorboard", "wait", "completion", "demo", "play", "replay", "mcp", "serve"),
         *("catalogue", "cluster", "cluster init", "cluster use", "cluster export", "snapshot"),
         *("engine", "engine start", "engine stop", "engine restart", "engine unit"),
     }
@@ -33,10 +33,11 @@ ACTING_TOOLS: Final = ACTING - READING - NO_TOOLS
 _HIDDEN: Final = frozenset(
     {
         *("watch", "follow", "output", "no_header", "yes", "cluster", "show_commands", "help", "request_id"),
-        *("apply", "edit", "dry_run", "listen", "journal"),
+        *("apply", "edit", "dry_run", "listen", "journal", "reveal"),
     }
 )
-"""Arguments that a tool has not: they are for people and scripts, name other files, or change the cluster."""
+"""Arguments that a tool has not: they are for people and scripts, name other files, change the cluster, or
+show secrets."""
 _FILES: Final = frozenset({"file", "files"})
 _ALWAYS: Final = {"launch": ("--dry-run",)}
 TEXT: Final = "text"

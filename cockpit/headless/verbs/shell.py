@@ -56,7 +56,7 @@ async def enter(call: Call, job: JobId, rank: int = 0, image: str = "") -> int:
     # Details are printed only for people who open a shell.
     detail = await call.backend.job(JobId(request.job)) if request.terminal and not request.command else None
     # Before the shell is opened: an error of the file must not leave a shell behind.
-    recording = _recording(call, request)
+    recording = await _recording(call, request)
     try:
         session = await call.backend.open_shell(request)
         if detail is not None:
@@ -92,16 +92,18 @@ def _relay(call: Call, session: ShellSession, recording: Recording | None) -> in
     return relay_pipes(session, streams.stdin.fileno(), streams.stdout.fileno(), streams.stderr.fileno(), piped)
 
 
-def _recording(call: Call, request: ShellRequest) -> Recording | None:
+async def _recording(call: Call, request: ShellRequest) -> Recording | None:
     """Create the file to record to; None: nothing is recorded. Raises `CockpitError`."""
     # `session` opens a shell, too, and has no such option.
     name: str | None = getattr(call.args, "record", None)
     if name is None:
         return None
     from cockpit.headless.recording import Recording
+    from cockpit.model.masked_logs import known_secrets
 
+    known = known_secrets((await call.backend.job(JobId(request.job))).job.spec.env)
     title = f"cockpit shell {request.job}"
-    return Recording(name, request.columns, request.rows, title=title, term=request.term)
+    return Recording(name, request.columns, request.rows, title=title, term=request.term, known=known)
 
 
 def requested(call: Call, job: JobId, rank: int) -> ShellRequest:

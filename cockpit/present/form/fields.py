@@ -25,6 +25,8 @@ from cockpit.formats.job.texts import (
 )
 from cockpit.launch.checks import meeting_errors, submission_errors
 from cockpit.model.catalogue import AnyEntry, DatasetEntry, EntryKind, ModelEntry, SpecEntry
+from cockpit.model.masked_logs import SHORTEST_KNOWN
+from cockpit.model.masking import MASK, is_revealing, is_secret_variable, masked
 from cockpit.model.spec import Access, JobKind
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ USUAL: Final = (
     *(SPECS, "mode", "time_limit", "priority", "partitions", "account", "qos", "terminal", "datasets", KIND),
 )
 """Fields that a new form always has,"""
+ENV: Final = "env"
 IMAGE: Final = "image"
 """A field that a form also has where a job needs an image."""
 EACH_TASKS: Final = ("command", "algorithm")
@@ -275,6 +278,23 @@ def title(path: str) -> str:
         return path.replace("_", " ")
     name = member.field.replace("_", " ")
     return f"#{member.number} {name}" if member.group == TASKS else name
+
+
+def shown_text(path: str, text: str) -> str:
+    """Return the text of a field without secrets, for showing it while the user does not edit it."""
+    if path != ENV or is_revealing():
+        return masked(text)
+    # As JSON writes an environment, in which each name that is a secret's counts.
+    shown = masked(f'"{ENV}": {text}').removeprefix(f'"{ENV}": ')
+    try:
+        env = values_of({ENV: text}).get(ENV)
+    except (SpecErrors, ValueError):
+        return shown
+    for name, value in env.items() if isinstance(env, dict) else ():
+        # A number or another short value is masked by its place alone: elsewhere it may be anything.
+        if isinstance(value, str) and len(value) >= SHORTEST_KNOWN and is_secret_variable(str(name), value):
+            shown = shown.replace(value, MASK)
+    return shown
 
 
 def about(path: str) -> str:

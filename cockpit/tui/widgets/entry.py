@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rich.text import Text
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
+from textual.reactive import reactive
 from textual.suggester import Suggester
 from textual.widgets import Input, Label
 
-from cockpit.present.form.fields import title
+from cockpit.present.form.fields import shown_text, title
 from cockpit.present.safe import harmless, safe
 from cockpit.tui.widgets.lines import Lines
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from textual import events
     from textual.app import ComposeResult
-    from textual.events import Paste
+    from textual.events import Blur, Paste
 
     from cockpit.present.form.groups import FieldGroup
     from cockpit.present.spans import Line
@@ -167,7 +169,35 @@ class Entry(SafeInput):
 
 
 class Field(SafeInput):
-    """The input of a field. A whole job file that is pasted into it is passed on to the form instead."""
+    """The input of a field. A whole job file that is pasted into it is passed on to the form instead.
+
+    Secrets in its text are masked until it has the focus, and in pictures of the screen always; its value has them.
+    """
+
+    is_pictured = reactive(default=False)
+    """Whether a picture of the screen is taken."""
+
+    def __init__(self, path: str, text: str) -> None:
+        # First: the text is drawn when it is set.
+        self._path = path
+        super().__init__(text)
+
+    @property
+    def has_secret(self) -> bool:
+        """Whether a part of its text is masked where it is shown without the focus."""
+        return shown_text(self._path, self.value) != self.value
+
+    @property
+    def _value(self) -> Text:
+        if self.has_focus and not self.is_pictured:
+            return super()._value
+        return Text(shown_text(self._path, self.value), no_wrap=True, overflow="ignore", end="")
+
+    def _on_blur(self, event: Blur) -> None:
+        super()._on_blur(event)
+        # The masked text is shorter: scrolled as the other one it might show nothing.
+        if self.has_secret:
+            self.scroll_to(x=0, animate=False, immediate=True)
 
     class Pasted(Message):
         """The message that a whole job was pasted; `what` says in words which kind of file it is."""
@@ -201,7 +231,7 @@ class FieldRow(Vertical):
             yield Label(self._lead, classes="lead", markup=False)
         with Horizontal():
             yield Label(title(self.path), classes="title", markup=False)
-            yield Field(self._text)
+            yield Field(self.path, self._text)
             yield Label("", classes="choices", markup=False)
         yield Label("", classes="wrong", markup=False)
 
