@@ -6,10 +6,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from rich.color import Color
 
 from cockpit.errors import CockpitError
 from cockpit.model.asking import LogChunk, LogMatches, LogRequest, LogSearch, LogStream
+from cockpit.model.jobdetail import JobDetail
 from cockpit.tui.widgets.log_view import LogView
 from tests.tui.lab import a_lab, job, the_lab
 from tests.tui.logs import shows
@@ -234,3 +236,34 @@ async def test_the_key_that_merges_says_why_a_cluster_cannot(monkeypatch: pytest
         await (
             lab.cockpit.goes_to(1, "train").press("l").sees("all is well").press("O").sees("Plain files have no times.")
         )
+
+
+@pytest.mark.req("UI-14")
+async def test_the_streams_of_an_earlier_attempt_are_merged_too() -> None:
+    asked = list[LogRequest]()
+
+    async def read(request: LogRequest) -> LogChunk:
+        asked.append(request)
+        data = b"%s of attempt %d\n" % (request.stream.encode(), request.attempt or 2)
+        return LogChunk(data, 0, ended=True, size=len(data), moments=((len(data), 1000),))
+
+    async with the_lab() as lab:
+        shows(lab, {})
+        lab.backend.logs = read
+        detail = await lab.backend.job(1)
+        assert detail.job.attempt is not None
+        again = replace(detail, job=replace(detail.job, attempt=replace(detail.job.attempt, number=2)))
+
+        async def job(_job: int, *, task: int | None = None) -> JobDetail:
+            return again
+
+        lab.backend.job = job
+        await (
+            lab.cockpit.goes_to(1, "train")
+            .press("l")
+            .sees("stdout of attempt 2")
+            .press("O")
+            .sees("merged of attempt 2")
+        )
+        await lab.cockpit.press("p").sees("attempt 1 · merged", "merged of attempt 1")
+        await lab.cockpit.press("p").sees("merged of attempt 2")

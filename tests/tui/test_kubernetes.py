@@ -13,7 +13,7 @@ from cockpit.runtime.clock import SystemClock
 from cockpit.tui.opening import Session
 from tests.backends.kubernetes.conftest import open_fake
 from tests.backends.kubernetes.objects import a_template
-from tests.doubles.kubernetes_api import FakeApi
+from tests.doubles.kubernetes_api import FakeApi, Reply
 from tests.tui.driver import Cockpit, at_the_cockpit
 
 JOBS = "/apis/batch/v1/namespaces/team-a/jobs"
@@ -66,3 +66,21 @@ async def test_a_suspension_that_deletes_pods_is_asked_for(server: FakeApi, tmp_
         assert "suspend" not in server.object(f"{JOBS}/train")["spec"]
         await cockpit.press("U").sees("Suspend job").press("y").sees("held by its suspend field")
     assert server.object(f"{JOBS}/train")["spec"]["suspend"] is True
+
+
+@pytest.mark.req("UI-14", "KU-07")
+async def test_the_log_before_a_restart_is_shown_and_merging_says_why_not(server: FakeApi, tmp_path: Path) -> None:
+    job = server.create(JOBS, {"kind": "Job", "metadata": {"name": "train"}, "spec": {"template": a_template()}})
+    owner = {"uid": job["metadata"]["uid"], "kind": "Job", "name": "train", "controller": True}
+    running = {"running": {"startedAt": "2026-03-01T09:00:00Z"}}
+    status = {"phase": "Running", "containerStatuses": [{"name": "main", "restartCount": 1, "state": running}]}
+    pod = {"kind": "Pod", "metadata": {"name": "train-0", "ownerReferences": [owner]}, **a_template(), "status": status}
+    pod["spec"] = {**pod["spec"], "nodeName": "n1"}
+    server.create("/api/v1/namespaces/team-a/pods", pod)
+    log = "GET /api/v1/namespaces/team-a/pods/train-0/log?container=main"
+    server.answer_next(f"{log}&follow=true", Reply(body=b"second start\n"))
+    server.answer_next(f"{log}&previous=true", Reply(body=b"first start\nkilled\n"))
+    async with at_kubernetes(server, tmp_path) as cockpit:
+        await cockpit.sees("train", "running").press("l").sees("second start").press("p")
+        await cockpit.sees("attempt 1", "first start", "killed").press("p").sees("second start").misses("attempt 1")
+        await cockpit.press("O").sees("Kubernetes stores stdout")
