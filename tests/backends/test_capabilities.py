@@ -17,6 +17,7 @@ from cockpit.backends.slurm.backend import CAPABILITIES
 from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.errors import RequestRefused
+from cockpit.model.asking import LogRequest, LogSearch, LogStream
 from cockpit.model.capabilities import Ability
 from cockpit.model.directives import Directive, MoveToTop, SendSignal, SubmitScript, UpdateJob
 from cockpit.model.operations import Style
@@ -95,3 +96,15 @@ def test_slurm_has_commands_for_each_change_or_the_reason_why_it_lacks_it() -> N
     """The engine's backends carry out what the engine does, so that only Slurm's may forget an operation."""
     changes = {row.name for row in TABLE.values() if row.style is Style.CHANGES}
     assert changes - CAPABILITIES.absent.keys() == CHANGES
+
+
+@pytest.mark.req("UI-14")
+async def test_a_merged_log_is_refused_with_the_reason_where_lines_have_no_times(backend: LiveBackend) -> None:
+    if reason := backend.capabilities.why_not(Ability.MERGED_LOGS):
+        for ask in (
+            backend.logs(LogRequest(job=1, stream=LogStream.MERGED)),
+            backend.search_log(LogSearch(job=1, stream=LogStream.MERGED, text="x")),
+        ):
+            with pytest.raises(RequestRefused) as no:
+                await ask
+            assert no.value.refusal.message == reason
