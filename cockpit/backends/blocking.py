@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from cockpit.backends.base import Backend
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+    from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
     from typing import Any
 
     from cockpit.backends.base import Announced, CommandPreview, JobsDelta, ShellSession
@@ -60,6 +60,9 @@ class Blocking(Backend, Generic[Wrapped]):
 
     async def written(self, spec: JobSpec) -> CommandPreview | None:
         return self._run(self.backend.written(spec))
+
+    async def manifests(self, specs: Sequence[JobSpec]) -> list[dict[str, Any]]:
+        return self._run(self.backend.manifests(specs))
 
     async def direct(self, wanted: Directive) -> JobId | None:
         return self._run(self.backend.direct(wanted))

@@ -15,7 +15,7 @@ from tests.formats.numbers import HOSTILE, variants
 from tests.headless.conftest import Desk
 
 OPTIONS = ("--filter=id:{}", "--filter=cards>={}", "--columns={}", "--sort={}", "--filter=wait>{}h")
-ELSEWHERE = {"demo", "play", "replay", "tensorboard", "shell", "session", "engine unit", "clusters", "wait"}
+ELSEWHERE = {"demo", "play", "replay", "tensorboard", "shell", "session", "engine unit", "clusters", "wait", "metrics"}
 """They begin what does not end by itself, or need more than a cluster of plain rows."""
 
 
@@ -30,6 +30,12 @@ def test_a_hostile_number_in_a_command_is_no_defect(
         for hostile in variants(command.removeprefix("cockpit ")):
             done = desk(*shlex.split(hostile))
             assert done.code != ExitCode.INTERNAL, (hostile[:200], done.err[:300])
+
+
+@pytest.mark.req("TR-05")
+@pytest.mark.parametrize("number", ["65536", "9" * 5000, "-1", "1e3", "٣", "0x50", "80 80"])
+def test_a_hostile_number_is_no_port(desk: Desk, number: str) -> None:
+    assert desk("metrics", "--listen", number).code == ExitCode.USAGE
 
 
 @pytest.mark.req("TR-05")

@@ -180,7 +180,7 @@ async def test_only_rows_that_are_seen_are_drawn_however_many_there_are(drawn: l
 
 
 @pytest.mark.req("UI-61", "PF-13")
-async def test_a_key_draws_no_row_again_but_what_scrolls_in(drawn: list[JobId]) -> None:
+async def test_a_key_draws_no_row_again_but_the_cursors_and_what_scrolls_in(drawn: list[JobId]) -> None:
     cluster = Cluster()
     cluster.rest.set()
     async with looking_at(cluster) as cockpit:
@@ -189,7 +189,9 @@ async def test_a_key_draws_no_row_again_but_what_scrolls_in(drawn: list[JobId]) 
         table.tick = lambda: None  # time passes too, and draws what tells it
         drawn.clear()
         await cockpit.press("j", "j", "k").stands_on("train-2")
-        assert drawn == []
+        # For the same moment as the panel about it.
+        assert set(drawn) <= {2, 3}
+        assert len(drawn) <= 3
 
 
 @pytest.mark.req("UI-61", "PF-13")
@@ -203,7 +205,7 @@ async def test_rows_that_change_out_of_sight_are_not_drawn(drawn: list[JobId]) -
         changed = [msgspec.structs.replace(row, version=2, name=f"new-{row.id}") for row in cluster.rows]
         cluster.changes.put_nowait(JobsDelta((*changed[1000:1100], changed[4]), (), 2))
         await cockpit.sees("new-5 ")
-        assert set(drawn) == {5}
+        assert {5} <= set(drawn) <= {1, 5}, "and the cursor's row, with its panel"
 
 
 @pytest.mark.req("PF-16")
