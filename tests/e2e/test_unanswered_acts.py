@@ -106,6 +106,7 @@ def command_lines(user: CockpitUser) -> list[tuple[str, ...]]:
         ("session", "--detach"),
         ("train", held(), "--", "true"),
         ("priority", "--weights", "age=5", "--apply", "--yes"),
+        ("lab", "--weights", "age=6", "--apply", "--yes"),
         ("nodes", "drain", node, "--reason", "fan"),
         ("nodes", "resume", node),
         ("reclaim", "no-such"),

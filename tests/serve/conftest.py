@@ -29,6 +29,15 @@ def own(served: ServedCockpit) -> Path:
     return served.folder / "own"
 
 
+@pytest.fixture(scope="module")
+def fuzzed() -> Iterator[ServedCockpit]:
+    """For a client that connects more often than the rate lets others of its address connect as well."""
+    with served_cockpit() as server:
+        server.key("own", f'user="{ME}"')
+        server.start()
+        yield server
+
+
 @pytest.fixture
 def fresh() -> Iterator[ServedCockpit]:
     """A server of one test's own."""

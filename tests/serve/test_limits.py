@@ -125,17 +125,17 @@ async def test_a_terminal_at_which_nobody_types_is_closed(fresh: ServedCockpit) 
 
 @real
 @pytest.mark.parametrize("seed", range(SEED, SEED + 12))
-def test_random_bytes_before_the_key_exchange_harm_nobody(served: ServedCockpit, own: Path, seed: int) -> None:
+def test_random_bytes_before_the_key_exchange_harm_nobody(fuzzed: ServedCockpit, seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(4):
-        with socket.create_connection(("127.0.0.1", served.port), timeout=SECONDS) as client:
+        with socket.create_connection(("127.0.0.1", fuzzed.port), timeout=SECONDS) as client:
             beginning = chance.choice(BEGINNINGS)
             client.sendall(beginning + chance.randbytes(chance.randrange(4000)))
             client.shutdown(socket.SHUT_WR)
             while client_data(client):
                 pass
-    assert served.process.poll() is None
-    assert "Traceback" not in served.log
+    assert fuzzed.process.poll() is None
+    assert "Traceback" not in fuzzed.log
 
 
 BEGINNINGS = [b"", b"SSH-2.0-x\r\n", b"SSH-1.5-x\r\n", b"GET / HTTP/1.1\r\n\r\n", b"SSH-2.0-" + b"x" * 9000]
