@@ -50,7 +50,7 @@ async def test_row_and_panel_show_one_run_time_while_time_goes_on(keys: tuple[st
             if row is not None and panel is not None:
                 assert row == panel, screen
                 compared += 1
-        assert compared >= 4
+        assert compared >= 2, "below a question both stand still until something is drawn"
 
 
 @pytest.mark.req("UI-32")

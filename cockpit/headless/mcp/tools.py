@@ -40,6 +40,8 @@ _HIDDEN: Final = frozenset(
 show secrets."""
 _FILES: Final = frozenset({"file", "files"})
 _ALWAYS: Final = {"launch": ("--dry-run",)}
+_TEXTS: Final = frozenset({"logs"})
+"""Verbs whose tools return text: of a log only the merged streams have a form of JSON."""
 TEXT: Final = "text"
 CONFIRM: Final = "confirm"
 MOST_VALUES: Final = 1_000
@@ -110,7 +112,8 @@ def call_of(verb: str, arguments: Mapping[str, Any]) -> ToolCall:
         elif value is not None:
             (options if action.option_strings else positionals).extend(_words(key, action, value))
     parser = verb_parser(verb, load(verb))
-    output = ("-o", "json") if any(each.dest == "output" for each in parser._actions) else ()  # noqa: SLF001 - as below
+    has_json = verb not in _TEXTS and any(each.dest == "output" for each in parser._actions)  # noqa: SLF001 - as below
+    output = ("-o", "json") if has_json else ()
     return ToolCall((*verb.split(), *options, *output, *positionals), stdin)
 
 
