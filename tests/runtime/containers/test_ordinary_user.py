@@ -28,7 +28,9 @@ def test_the_container_tests_pass_for_an_ordinary_users_engine(ann):
             shutil.copytree(CHECKOUT / name, copy / name)
         shutil.copy(CHECKOUT / "pyproject.toml", copy)
         subprocess.run(["chown", "-R", ann, copy], check=True)  # what they compile they keep
-        python = environment_for_everybody(copy / "venv", also=("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis"))
+        python = environment_for_everybody(
+            copy / "venv", also=("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis")
+        )
         run = subprocess.run(
             [
                 *("runuser", "-u", ann, "--", "env", "-i", "PATH=/usr/bin:/bin", "HOME=/tmp"),
