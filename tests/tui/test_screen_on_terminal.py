@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from time import perf_counter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.tui.driver import RobustDriver
 from cockpit.tui.widgets.table import CURSOR_SIGN
 from tests.doubles.feeder import Wish
 from tests.doubles.fence import FencedTerminal
@@ -100,6 +102,17 @@ def test_a_terminal_closed_during_a_shell_ends_the_demo():
         terminal.until(lambda screen: "exit or Ctrl-D returns" in screen)
         terminal.hang_up()
         terminal.process.wait(timeout=60)
+
+
+@pytest.mark.req("UI-24", "UI-50")
+def test_a_terminal_that_has_gone_keeps_the_size_of_the_screen():
+    """Textual's guess of its size differs from Rich's: a screen that got both in turn was laid out without end."""
+    ours, theirs = os.openpty()
+    driver = RobustDriver.__new__(RobustDriver)
+    driver._app, driver.fileno = SimpleNamespace(size=(101, 7)), theirs
+    os.close(ours)
+    assert driver._get_terminal_size() == (101, 7)
+    os.close(theirs)
 
 
 @pytest.mark.req("UI-24", "UI-26")
