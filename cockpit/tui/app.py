@@ -33,6 +33,7 @@ from cockpit.tui.keyboard import KeyQueue, KeyTaken, is_on_removed_widget
 from cockpit.tui.keymap import names_of_keys, with_keys
 from cockpit.tui.painting import RESET_MODES, Painter
 from cockpit.tui.poller import Poller
+from cockpit.tui.resizing import ignore_old_sizes
 from cockpit.tui.screens.action_palette import ActionPalette
 from cockpit.tui.screens.dialog import Confirm
 from cockpit.tui.screens.main import MainScreen
@@ -92,6 +93,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         backend.announce(self._may_run)
         self.boards = []
         self.last_act = LastAct(self.notify, lambda: self.state.keys.get("undo", ""))
+        ignore_old_sizes()
         self.painter = Painter()
         self.key_queue = KeyQueue(self, self._handle_key)
         self.main_screen = MainScreen(self.state)

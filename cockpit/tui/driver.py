@@ -94,11 +94,6 @@ class RobustDriver(LinuxDriver):
         if self._file is not None:
             self._file = cast("TextIOWrapper", _Lossy(self._file))
 
-    def _get_terminal_size(self) -> tuple[int, int]:
-        """Return the terminal's size, or the application's where the terminal has gone: Textual's guesses differ from
-        those of Rich, and a screen that gets both in turn is laid out without end."""
-        return (*self._app.size,) if has_hung_up(self.fileno) else super()._get_terminal_size()
-
     def start_application_mode(self) -> None:
         # Before the modes change: an exit in the middle of it has to restore them, too.
         _ACTIVE.add(self)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from time import perf_counter
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.tui.driver import RobustDriver
 from cockpit.tui.widgets.table import CURSOR_SIGN
 from tests.doubles.feeder import Wish
 from tests.doubles.fence import FencedTerminal
@@ -104,15 +102,22 @@ def test_a_terminal_closed_during_a_shell_ends_the_demo():
         terminal.process.wait(timeout=60)
 
 
-@pytest.mark.req("UI-24", "UI-50")
-def test_a_terminal_that_has_gone_keeps_the_size_of_the_screen():
-    """Textual's guess of its size differs from Rich's: a screen that got both in turn was laid out without end."""
-    ours, theirs = os.openpty()
-    driver = RobustDriver.__new__(RobustDriver)
-    driver._app, driver.fileno = SimpleNamespace(size=(101, 7)), theirs
-    os.close(ours)
-    assert driver._get_terminal_size() == (101, 7)
-    os.close(theirs)
+OPENED_ON_A_DUMB_TERMINAL = """
+import os, sys
+os.environ["TERM"] = "dumb"
+sys.argv = ["cockpit", "demo"]
+from cockpit.cli import command
+command()
+"""
+
+
+@pytest.mark.req("UI-24", "PF-15")
+def test_a_terminal_without_a_name_is_drawn_once():
+    """Rich takes it for one of 80 by 25, whatever its size is: the screen gets both sizes while it opens."""
+    command = [sys.executable, "-c", OPENED_ON_A_DUMB_TERMINAL]
+    with Terminal(command, {**os.environ, "PYTHONPATH": str(ROOT)}) as terminal:
+        terminal.until(lambda screen: screen.splitlines()[39].startswith(" ? help"))
+        terminal.quiet(0.2)
 
 
 @pytest.mark.req("UI-24", "UI-26")
