@@ -6,15 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from cockpit.model.masking import (
-    LONGEST_KEY,
-    MASK,
-    bytes_without,
-    is_revealing,
-    is_secret_variable,
-    masked_bytes,
-    may_hold_secret,
-)
+from cockpit.model.masking import bytes_without, is_revealing, masked_bytes
+from cockpit.model.secret_signs import LONGEST_KEY, MASK, is_secret_variable, may_hold_secret
 
 SHORTEST_KNOWN: Final = 6
 """Shortest value of a secret variable that is looked for in other text: shorter ones occur by accident."""

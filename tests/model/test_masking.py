@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.model.masked_logs import MaskedPieces, known_secrets, masked_line
-from cockpit.model.masking import MASK, is_secret_name, masked, masked_bytes, masked_env, revealed
+from cockpit.model.masking import masked, masked_bytes, masked_env, revealed
+from cockpit.model.secret_signs import MASK, is_secret_name
 
 pytestmark = pytest.mark.req("TR-10")
 

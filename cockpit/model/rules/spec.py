@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.labels import key_error, value_error
-from cockpit.model.masking import MASK, is_masked_value
+from cockpit.model.masking import is_masked_value
 from cockpit.model.names import name_error
 from cockpit.model.rules.batchscript import script_checks
 from cockpit.model.rules.bounds import (
@@ -51,6 +51,7 @@ from cockpit.model.rules.conflicts import conflict_errors, kind_checks
 from cockpit.model.rules.mounts import mount_checks
 from cockpit.model.rules.pools import MOST_POOLS, pool_checks, sweep_checks
 from cockpit.model.rules.text import COMMAND_BYTES, count_error, path_error, text_error, utf8_size
+from cockpit.model.secret_signs import MASK
 from cockpit.model.spec import WHOLE_CARD, Array, Dependency, DependencyKind, JobSpec, NodeSpec
 from cockpit.model.text import is_visible, visible
 

@@ -26,7 +26,8 @@ from cockpit.formats.job.texts import (
 from cockpit.launch.checks import meeting_errors, submission_errors
 from cockpit.model.catalogue import AnyEntry, DatasetEntry, EntryKind, ModelEntry, SpecEntry
 from cockpit.model.masked_logs import SHORTEST_KNOWN
-from cockpit.model.masking import MASK, is_revealing, is_secret_variable, masked
+from cockpit.model.masking import is_revealing, masked
+from cockpit.model.secret_signs import MASK, is_secret_variable
 from cockpit.model.spec import Access, JobKind
 
 if TYPE_CHECKING:
