@@ -52,7 +52,7 @@ def chosen(cluster: str | None) -> str:
 
     name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster() or slurm_if_configured()
     if cluster and _is_address(cluster) and not cluster.startswith(KUBE) and os.environ.get(SESSION):
-        # An address would let a session open files and connections of this machine that nobody configured.
+        # An address would let a session open files and connections of this machine that are not configured.
         raise CockpitError(f"A session of cockpit serve opens clusters by their names, not by an address: {cluster!r}.")
     # `members` reads the settings and `kube_contexts` the kubeconfig, so they are asked last.
     if name not in {*CLUSTERS, ""} and not _is_address(name) and name not in members():

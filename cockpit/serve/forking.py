@@ -25,7 +25,7 @@ from cockpit.serve.forked import LARGEST, READY, Identity, StartAnswer, StartReq
 from cockpit.serve.starting import Process, start_program
 
 ANSWER_SECONDS: Final = 10.0
-"""Longest wait for a fork, which takes milliseconds: the server serves nobody else meanwhile."""
+"""Longest wait for a fork, which takes milliseconds: the server serves no other session meanwhile."""
 SPACE: Final = 8 << 10
 """Bytes of the command and of the environment that `ps` can show of a session (`process_title`)."""
 LONGEST_PAUSE: Final = 60

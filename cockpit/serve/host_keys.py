@@ -47,7 +47,7 @@ def _make(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - of a descriptor, whose mode nobody can change in between
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - of a descriptor, whose mode cannot be changed in between
             file.write(key.export_private_key())
             file.flush()
             os.fsync(file.fileno())

@@ -2,7 +2,8 @@
 
 Each line may have OpenSSH's options (`from=`, `expiry-time=`, `cert-authority`, `principals=`, `command=`, `no-pty`)
 and two of cockpit's: `user="ann,bob"`, the users as whom the key logs in, and `access="read"`, see
-`model.access_level`. A line that cannot be understood, or with an unknown option or value, admits nobody.
+`model.access_level`. A line that cannot be understood, or with an unknown option or value, is
+ignored: no user can log in by it.
 """
 
 from __future__ import annotations
@@ -72,10 +73,10 @@ class KeyFile:
     def check(self) -> list[str]:
         """Return what is wrong with lines of the file, as sentences. Raises `CockpitError` if it cannot be used."""
         lines, wrong = parse_lines(self._text())
-        problems = [f"{self._path}, line {number}: {what}. The line admits nobody." for number, what in wrong]
+        problems = [f"{self._path}, line {number}: {what}. The line is ignored." for number, what in wrong]
         if os.geteuid() == 0:
             problems += [
-                f'{self._path}: the key {_end_of(each.text)} has no user="…", so it admits nobody to a server of root.'
+                f'{self._path}: the key {_end_of(each.text)} has no user="…", which a server of root needs.'
                 for each in lines
                 if not (each.users or each.checks_principal)
             ]
@@ -110,7 +111,7 @@ class UsersKeys:
 
     def _text(self, account: Account) -> str:
         folder = Path(account.home, ".ssh")
-        # As sshd's StrictModes: whoever can write to one of these can become the user.
+        # As sshd's StrictModes: a user who can write to one of these can become that user.
         for path in (Path(account.home), folder):
             _check_owner(path, path.stat(), {0, account.uid})
         return _read(folder / "authorized_keys", {0, account.uid})
@@ -154,7 +155,7 @@ def _parse(line: str) -> Line:
     users = [name.strip() for value in _values(given.get("user")) for name in value.split(",")]
     access = _values(given.get("access"))
     if "user" in given and not all(users or [""]):
-        raise ValueError('user="" names nobody; write user="ann" or user="ann,bob"')
+        raise ValueError('user="" names no user; write user="ann" or user="ann,bob"')
     if "access" in given and (len(access) != 1 or not is_level(access[0])):
         raise ValueError(f"access= is {', '.join(AccessLevel)}, once")
     expiry = _values(given.get("expiry-time"))
@@ -187,7 +188,7 @@ def _end_of(line: str) -> str:
 
 
 def _read(path: Path, owners: set[int]) -> str:
-    """Return the text of a file that nobody but these users can change. Raises `CockpitError`."""
+    """Return the text of a file that only these users can change. Raises `CockpitError`."""
     try:
         # Without waiting, should it be a pipe.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)

@@ -99,7 +99,7 @@ async def _serve_web(options: ServeOptions, server: SshServer, log: Callable[[st
     base = await web.listen(host, port, tls)
     server.address = web.address_for
     log(f"Web at {base}; `ssh -p PORT HOST {WEB}` prints an address that opens the cockpit")
-    # Whoever has the address is this user, so that it is shown to nobody but this user's terminal.
+    # The address is all that a browser needs to be this user, so it is shown on this user's terminal alone.
     if sys.stderr.isatty():
         log(f"Open it: {web.address_for(own_account().name, options.access)}")
     return web

@@ -177,7 +177,7 @@ class SshConnection(asyncssh.SSHServer):
     async def begin_auth(self, username: str) -> bool:
         self._login = username
         try:
-            # In a thread: a home on a server that does not answer stops nobody else.
+            # In a thread: a home on a server that does not answer stops no other session.
             found = await asyncio.to_thread(self._server.keys.lines, username)
             lines = list(still_valid(found, self._server.now()))
         except (CockpitError, OSError) as error:
@@ -243,7 +243,7 @@ class SshConnection(asyncssh.SSHServer):
         return bool(option("pty")) or not option("restrict")
 
     def _count_refusal(self) -> bool:
-        """Count a key that admits nobody, and end the connection after too many of them."""
+        """Count a key by which the client may not log in, and end the connection after too many of them."""
         self._refusals += 1
         if self._refusals > self._server.bounds.refusals:
             self._the_connection.disconnect(asyncssh.DISC_PROTOCOL_ERROR, "Too many keys")

@@ -136,7 +136,7 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
         self._program = Program(words, account, env, self, size=self._size, start=visitor.start)
         self._log_start(account, words)
         if self._size is not None:
-            # The time runs from the start, for a terminal at which nobody ever types.
+            # The time runs from the start, for a terminal at which no key is ever pressed.
             self._typed_at = asyncio.get_running_loop().time()
             self._watch_idle()
 
@@ -241,7 +241,7 @@ class SshSession(asyncssh.SSHServerSession[bytes]):
         self._the_channel.write_stderr((safe_lines(text) + ends).encode())
 
     def _watch_idle(self) -> None:
-        """End a terminal at which nobody has typed for the limit."""
+        """End a terminal without a key for the time limit."""
         loop = asyncio.get_running_loop()
         limit = self._visitor.bounds.idle_seconds
         left = limit - (loop.time() - self._typed_at)

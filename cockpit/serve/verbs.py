@@ -1,6 +1,6 @@
 """The commands that a session may run: `ssh HOST jobs -o json` is `cockpit jobs -o json`, and there are no others.
 
-Each verb is in one of the tables, so that a new one is refused until somebody has decided. What a session may do with a
+Each verb is in one of the tables, so that a new one is refused until it is in one. What a session may do with a
 verb is decided again by the engine, from the session's access level (`model.access_level`).
 """
 
@@ -59,7 +59,7 @@ NOT_SERVED: Final = frozenset(
         *("metrics", "mcp"),
     }
 )
-"""They are for the machine itself: a session is no place for them, whoever has it."""
+"""They are for the machine itself: a session may not run them, whatever its access level."""
 
 _OF_LEVEL: Final = {
     AccessLevel.READ: READING,

@@ -33,7 +33,7 @@ PAGE: Final = {
     "xterm.css": ("xterm.css", "text/css"),
     "page.css": ("page.css", "text/css"),
 }
-"""The files of the page by their names in the address. All come from this package: the page asks nobody else."""
+"""The files of the page by their names in the address. All come from this package: the page loads nothing else."""
 HEADERS: Final = {
     # xterm.js writes its styles into the page.
     "Content-Security-Policy": (
@@ -106,7 +106,7 @@ class WebServer:
         """Return the token of the address. Raises `HTTPNotFound`, as for an address that never was."""
         now = asyncio.get_running_loop().time()
         given = request.match_info["token"].encode()
-        # In constant time each, so that nobody finds a token by measuring.
+        # In constant time each, so that a token cannot be found by measuring.
         found = [each for name, each in self._tokens.items() if secrets.compare_digest(name.encode(), given)]
         if not found or now - found[0].used_at >= TOKEN_SECONDS:
             raise web.HTTPNotFound(text="There is no such address. `ssh HOST web` prints a new one.\n", headers=HEADERS)

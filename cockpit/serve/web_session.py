@@ -145,7 +145,7 @@ class WebSession:
                     while (message := await self._page.socket.receive()).type is WSMsgType.TEXT:
                         self._note(_message(message))
             except TimeoutError:
-                self.end("The session was closed, since nobody typed.")
+                self.end("The session was closed: no key was pressed for its idle time.")
                 continue
             if message.type is not WSMsgType.BINARY:
                 return

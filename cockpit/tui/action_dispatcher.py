@@ -13,7 +13,7 @@ from cockpit.tui.action import ActionContext
 from cockpit.tui.keymap import key_name
 from cockpit.tui.palette_entries import jobs_named, palette_entries
 from cockpit.tui.parts import HelpEntry
-from cockpit.tui.widgets.entry import Offer
+from cockpit.tui.widgets.entry import Suggestions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -95,13 +95,13 @@ class ActionDispatcher:
         self._recent[entry.id] = None
         entry.run()
 
-    def command_offer(self, text: str) -> Offer:
+    def command_offer(self, text: str) -> Suggestions:
         """Return what may complete the typed command."""
         return command_offers.command_offer(self._app, self.actions, self.context(), text)
 
-    def filter_offer(self, text: str) -> Offer:
+    def filter_offer(self, text: str) -> Suggestions:
         """Return what may complete the filter of the present view."""
-        return Offer(command_offers.filter_candidates(self._app, text))
+        return Suggestions(command_offers.filter_candidates(self._app, text))
 
     def press(self, key: str) -> None:
         """Perform the action that the key has in the present view.

@@ -24,7 +24,7 @@ from cockpit.tui.controllers.jobs import SCALE, TIME_LIMIT
 from cockpit.tui.palette_entries import rows_named
 from cockpit.tui.views.all import NODES, QUEUES
 from cockpit.tui.views.jobs import JOBS
-from cockpit.tui.widgets.entry import Candidate, Offer
+from cockpit.tui.widgets.entry import Candidate, Suggestions
 
 if TYPE_CHECKING:
     from argparse import Action as Argument
@@ -40,7 +40,7 @@ _SHELL_NOUNS: Final = (node_words.NODES, node_words.RESERVATIONS, "reclaim")
 _NAMED_NOUNS: Final = (typed_line.NOUN, catalogue_words.NOUN)
 
 
-def command_offer(app: Cockpit, actions: Sequence[Action], context: ActionContext, text: str) -> Offer:
+def command_offer(app: Cockpit, actions: Sequence[Action], context: ActionContext, text: str) -> Suggestions:
     """Return what may complete the typed command, the likeliest first; else the sentence about the wrong word."""
     line = text.lstrip()
     name, blank, rest = line.partition(" ")
@@ -51,15 +51,15 @@ def command_offer(app: Cockpit, actions: Sequence[Action], context: ActionContex
     if name in _SHELL_NOUNS:
         return _offer(line, _of_shell(app, line), "word")
     if name == "filter":
-        return Offer([each._replace(line=f"filter {each.line}") for each in filter_candidates(app, rest)])
+        return Suggestions([each._replace(line=f"filter {each.line}") for each in filter_candidates(app, rest)])
     if name in _VALUES:
         what, known = _VALUES[name]
         return _offer(line, known(app), what, head=f"{name} ")
     action = action_named(name)
-    return _of_jobs(app, action, context, rest) if action is not None and is_about_jobs(action) else Offer([])
+    return _of_jobs(app, action, context, rest) if action is not None and is_about_jobs(action) else Suggestions([])
 
 
-def _of_jobs(app: Cockpit, action: Action, context: ActionContext, text: str) -> Offer:
+def _of_jobs(app: Cockpit, action: Action, context: ActionContext, text: str) -> Suggestions:
     """Return the jobs that the text names, for an action about jobs: first those for which it is possible."""
 
     def refusal(row: JobRow) -> str:
@@ -68,7 +68,7 @@ def _of_jobs(app: Cockpit, action: Action, context: ActionContext, text: str) ->
 
     found = sorted(_jobs(app, command_name(action.id), text, refusal), key=_is_refused)
     known = job_words_known(app) if text.strip() and not found else []
-    return Offer(found, unknown_sentence(text, known, "job") if nearest(text, known) else "")
+    return Suggestions(found, unknown_sentence(text, known, "job") if nearest(text, known) else "")
 
 
 def filter_candidates(app: Cockpit, text: str) -> list[Candidate]:
@@ -83,7 +83,7 @@ def filter_candidates(app: Cockpit, text: str) -> list[Candidate]:
     return [Candidate(each.line, safe(each.word), safe(each.about)) for each in words]
 
 
-def _first_words(app: Cockpit, actions: Sequence[Action], context: ActionContext, text: str) -> Offer:
+def _first_words(app: Cockpit, actions: Sequence[Action], context: ActionContext, text: str) -> Suggestions:
     """Return the actions and commands that begin with the text, then those with such a word in their names, then
     jobs."""
     known = {
@@ -102,7 +102,9 @@ def _first_words(app: Cockpit, actions: Sequence[Action], context: ActionContext
     order = _usable_and_short if begun else _is_refused
     found = [*sorted(whole, key=order), *sorted(parts, key=order)]
     jobs = list(_jobs(app, "", text)) if text.strip() else []
-    return Offer([*found, *jobs], "" if found or jobs or not text.strip() else unknown_sentence(text, known, "action"))
+    return Suggestions(
+        [*found, *jobs], "" if found or jobs or not text.strip() else unknown_sentence(text, known, "action")
+    )
 
 
 def _is_refused(candidate: Candidate) -> tuple[bool, int]:
@@ -121,7 +123,7 @@ def _jobs(app: Cockpit, action: str, text: str, refusal: Callable[[JobRow], str]
         yield Candidate(f"{action} {number}".strip(), safe(number), about, refusal(row))
 
 
-def _offer(line: str, known: Iterable[Completion], what: str, *, head: str = "") -> Offer:
+def _offer(line: str, known: Iterable[Completion], what: str, *, head: str = "") -> Suggestions:
     """Return the known words that begin with the last one, else the sentence that names the nearest of them.
 
     `head`: the text before an argument that may contain blanks; empty: words are apart.
@@ -131,7 +133,7 @@ def _offer(line: str, known: Iterable[Completion], what: str, *, head: str = "")
     words = list(known)
     found = [each for each in words if each.word.casefold().startswith(last.casefold())]
     wrong = bool(last and words and not found and what and nearest(last, [each.word for each in words]))
-    return Offer(
+    return Suggestions(
         [Candidate(f"{before}{word}", safe(word), safe(about)) for word, about in found],
         unknown_sentence(last, [each.word for each in words], what) if wrong else "",
     )

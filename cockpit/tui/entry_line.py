@@ -11,7 +11,7 @@ from cockpit.formats.typed_values import read_weights, weights_text
 from cockpit.present.safe import safe
 from cockpit.tui.views.all import VIEWS
 from cockpit.tui.widgets.candidates import CandidateList
-from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, WEIGHTS, Entry, Offer, offer_of
+from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, WEIGHTS, Entry, Suggestions, offer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -114,7 +114,7 @@ class EntryLine:
 
     def draw_offer(self) -> None:
         """List what completes the text, while the line is open."""
-        offer, place = self.entry.offered() if self.entry.display else (Offer(()), None)
+        offer, place = self.entry.offered() if self.entry.display else (Suggestions(()), None)
         self.candidates.show_offer(offer, place)
 
     def submitted(self, text: str) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cockpit.model.priority import WeightChanges
     from cockpit.model.view import AccountRow
     from cockpit.present.frame import Key
-    from cockpit.tui.widgets.entry import Offer
+    from cockpit.tui.widgets.entry import Suggestions
 
 
 class HelpEntry(NamedTuple):
@@ -141,8 +141,8 @@ class DispatcherPart(Protocol):
     def run_entry(self, entry: PaletteEntry) -> None:
         """Run an entry of the palette, or show a toast with the reason why it is refused."""
 
-    def command_offer(self, text: str) -> Offer:
+    def command_offer(self, text: str) -> Suggestions:
         """Return what may complete the typed command."""
 
-    def filter_offer(self, text: str) -> Offer:
+    def filter_offer(self, text: str) -> Suggestions:
         """Return what may complete the filter of the present view."""

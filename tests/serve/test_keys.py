@@ -1,4 +1,4 @@
-"""Which lines of a file of keys admit whom; everything in doubt admits nobody."""
+"""Which user may log in by which line of a file of keys; by a line in doubt, none."""
 
 from __future__ import annotations
 

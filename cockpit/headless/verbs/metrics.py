@@ -184,7 +184,7 @@ def metrics_server(source: Callable[[], Iterator[Family]], host: str, port: int)
                 self.clients.release()
 
         def handle_error(self, *_: object) -> None:
-            """Print nothing: a client that goes away harms nobody."""
+            """Print nothing: that a client goes away is no error."""
 
     try:
         server = Server((host, port), Handler)

@@ -40,18 +40,18 @@ def node_choices(
     for row in rows:
         if value := value_of(row):
             by_value.setdefault(value, set()).add(row.node.name)
-    room = Room(rows, spec)
+    fitting = FittingNodes(rows, spec)
     for value, names in sorted(by_value.items()):
         is_node = names == {value}
         parts = [] if is_node else [counted(len(names), "node")]
         if spec is not None:
-            words = "has room now" if names & room.now else "no room now"
-            parts.append(words if is_node else f"room now on {len(names & room.now)}")
-        is_big_enough = spec is None or names & room.when_empty
+            words = "has room now" if names & fitting.now else "no room now"
+            parts.append(words if is_node else f"room now on {len(names & fitting.now)}")
+        is_big_enough = spec is None or names & fitting.when_empty
         yield FieldChoice(value, " · ".join(parts), "" if is_big_enough else "too small for the job")
 
 
-class Room:
+class FittingNodes:
     """The names of the nodes that have room for one node's part of a job, now and when they are empty."""
 
     def __init__(self, rows: Sequence[NodeRow], spec: JobSpec | None) -> None:

@@ -10,7 +10,7 @@ from cockpit.model.accounts import ROOT
 from cockpit.model.cluster import Cluster, Enforce, PartitionState
 from cockpit.model.spec import JobSpec, PriorityWord
 from cockpit.present.form.choices import FieldChoice
-from cockpit.present.form.node_choices import Room
+from cockpit.present.form.node_choices import FittingNodes
 from cockpit.present.reasons import reason_wording
 from cockpit.present.units import counted, spoken
 from cockpit.sched.nodes.reservation_windows import is_open_to
@@ -47,17 +47,17 @@ class RuleChoices:
         """Yield the partitions, and the queues that jobs name."""
         rules = self._facts.rules
         if rules is not None:
-            room = Room(self._up, spec)
-            yield from (self._partition(rules, each, spec, room) for each in rules.partitions if each.name)
+            fitting = FittingNodes(self._up, spec)
+            yield from (self._partition(rules, each, spec, fitting) for each in rules.partitions if each.name)
         for row in self._facts.queues:
             if _takes_jobs_by_name(row):
                 yield FieldChoice(row.name, f"{row.running} running, {row.waiting} waiting", row.stopped)
 
-    def _partition(self, rules: Cluster, each: Partition, spec: JobSpec | None, room: Room) -> FieldChoice:
+    def _partition(self, rules: Cluster, each: Partition, spec: JobSpec | None, fitting: FittingNodes) -> FieldChoice:
         members = {node.name for node in nodes_of(rules, each.name, (row.node for row in self._up))}
         parts = [counted(len(members), "node")]
         if spec is not None and members:
-            parts.append(f"room now on {len(members & room.now)}")
+            parts.append(f"room now on {len(members & fitting.now)}")
         if each.max_time_seconds is not None:
             parts.append(f"at most {spoken(each.max_time_seconds)}")
         if each is rules.default_partition:
@@ -65,7 +65,7 @@ class RuleChoices:
         reason = self._broken_rule(each, spec)
         why_not = _STATES.get(each.state, "") or (self._brief(reason) if reason is not None else "")
         # The nodes of a fleet's member are not known here.
-        if not why_not and not rules.members and spec is not None and members and not members & room.when_empty:
+        if not why_not and not rules.members and spec is not None and members and not members & fitting.when_empty:
             why_not = "no node in it is big enough"
         return FieldChoice(each.name, " · ".join(parts), why_not)
 
@@ -73,7 +73,7 @@ class RuleChoices:
         """Return the rule by which the partition refuses the job; None: none does, as far as is known."""
         account = self._account_of(spec)
         excluded = about_owner(each, self._facts.user, account, self._qos_of(spec, account))
-        # Without an account, nobody can say yet whether the partition serves the job's.
+        # Without an account it is not known yet whether the partition allows the job's.
         if account and excluded is not None:
             return excluded
         return about_size(each, spec) if spec is not None else None

@@ -24,9 +24,6 @@ from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, hung, line, small_table, spread
 from cockpit.present.states import GLYPHS
-from cockpit.present.waits.causes import WaitCause
-from cockpit.present.waits.lines import wait_lines
-from cockpit.present.waits.report import wait_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -85,6 +82,11 @@ def _why(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
 
 def _wait(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield where the waiting time of a job went that has started or ended, if it waited and anything was recorded."""
+    # Late: most screens open no tab of a job.
+    from cockpit.present.waits.causes import WaitCause
+    from cockpit.present.waits.lines import wait_lines
+    from cockpit.present.waits.report import wait_report
+
     report = wait_report(detail, panel.context.now)
     known = any(part.cause is not WaitCause.UNKNOWN for part in report.parts)
     # Of a job in the queue, the tab begins with why it waits now.

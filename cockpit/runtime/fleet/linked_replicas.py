@@ -117,7 +117,7 @@ async def _report_end(shell: MemberShell, control: socket.socket) -> None:
     loop.add_reader(control, readable.set)
     try:
         await readable.wait()
-        # Else the loop would call for as long as nobody reads from them.
+        # Else the loop would call for as long as their data is not read.
         loop.remove_reader(shell.control_fd)
         loop.remove_reader(control)
         if has_ended:

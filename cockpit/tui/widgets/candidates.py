@@ -8,7 +8,7 @@ from textual.message import Message
 
 from cockpit.present.spans import ACCENT, MUTED, TEXT, Line, Span, line
 from cockpit.present.width import cut, pad, widest
-from cockpit.tui.widgets.entry import Candidate, Offer
+from cockpit.tui.widgets.entry import Candidate, Suggestions
 from cockpit.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class CandidateList(Lines):
         """The place of the completion in the first line."""
         self._shown = 0
 
-    def show_offer(self, offer: Offer, place: int | None) -> None:
+    def show_offer(self, offer: Suggestions, place: int | None) -> None:
         """Show what is offered; `place` is the completion that is in the line already."""
         self.display = bool(offer.candidates or offer.wrong)
         if not self.display:
@@ -52,7 +52,7 @@ class CandidateList(Lines):
         self.styles.height = len(lines)
         self.show(lines)
 
-    def _drawn(self, offer: Offer, place: int | None) -> Iterator[Line]:
+    def _drawn(self, offer: Suggestions, place: int | None) -> Iterator[Line]:
         candidates = offer.candidates
         if not candidates:
             self._shown = 0

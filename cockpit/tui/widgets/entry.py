@@ -59,7 +59,7 @@ class Candidate(NamedTuple):
     """Why it cannot be used now; empty: it can."""
 
 
-class Offer(NamedTuple):
+class Suggestions(NamedTuple):
     """What may complete a text, the likeliest first."""
 
     candidates: Sequence[Candidate]
@@ -70,27 +70,29 @@ class Offer(NamedTuple):
 class Completion(Suggester):
     """The completions of the entry line; Textual shows the first one behind the cursor."""
 
-    def __init__(self, offer: Callable[[str], Offer]) -> None:
+    def __init__(self, offer: Callable[[str], Suggestions]) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
         self._offer = offer
-        self._last: tuple[str, Offer] | None = None
+        self._last: tuple[str, Suggestions] | None = None
 
     async def get_suggestion(self, value: str) -> str | None:
         lines = (each.line for each in self.offer(value).candidates)
         return next((each for each in lines if each.casefold().startswith(value.casefold())), None)
 
-    def offer(self, value: str) -> Offer:
+    def offer(self, value: str) -> Suggestions:
         """Return what completes this text. It is kept for the list and the suggestion, which both ask."""
         if self._last is None or self._last[0] != value:
             self._last = value, self._offer(value)
         return self._last[1]
 
 
-def offer_of(names: Sequence[str]) -> Callable[[str], Offer]:
+def offer_of(names: Sequence[str]) -> Callable[[str], Suggestions]:
     """Return the function that offers those of the names that begin with the text."""
 
-    def offer(text: str) -> Offer:
-        return Offer([Candidate(name, safe(name)) for name in names if name.casefold().startswith(text.casefold())])
+    def offer(text: str) -> Suggestions:
+        return Suggestions(
+            [Candidate(name, safe(name)) for name in names if name.casefold().startswith(text.casefold())]
+        )
 
     return offer
 
@@ -114,7 +116,7 @@ class Entry(SafeInput):
         self._place: int | None = None
         """The index of the present one; None: the text is the user's own."""
 
-    def ask(self, kind: str, value: str, hint: str, offer: Callable[[str], Offer] | None = None) -> None:
+    def ask(self, kind: str, value: str, hint: str, offer: Callable[[str], Suggestions] | None = None) -> None:
         """Open the entry with `value`; Tab completes the text by what `offer` returns for it."""
         self.kind = kind
         self.suggester = Completion(offer) if offer is not None else None
@@ -128,14 +130,14 @@ class Entry(SafeInput):
         self.screen.set_focus(self, scroll_visible=False)
         self.action_end()
 
-    def offered(self) -> tuple[Offer, int | None]:
+    def offered(self) -> tuple[Suggestions, int | None]:
         """Return what completes the text, and the index of the completion that Tab has put there; None: none."""
         completion = self.suggester
         if not isinstance(completion, Completion):
-            return Offer(()), None
+            return Suggestions(()), None
         # While Tab cycles, the list stays: a candidate would only find itself.
         if self._place is not None and self._candidates[self._place].line == self.value:
-            return Offer(self._candidates), self._place
+            return Suggestions(self._candidates), self._place
         return completion.offer(self.value), None
 
     def take(self, place: int) -> None:
