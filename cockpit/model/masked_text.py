@@ -211,10 +211,10 @@ def _is_random(value: str) -> bool:
 
 
 def _names_one(name: str, value: str, *, is_option: bool) -> bool:
-    """Return whether a name with a weak word is that of a variable or option: `HF_TOKEN=x`, `--token x`; `token: x` and
-    `key=x` may be any words of a text."""
+    """Return whether a name with a weak word is that of a variable or option: `HF_TOKEN=x`, `TOKEN=x`, `--token x`;
+    `token: x` and `key=x` may be any words of a text."""
     words = words_of_name(name)
     is_last = words[-1] != "key" and (words[-1] in WEAK or TOKEN.search(words[-1]) is not None)
-    if (name.isupper() and len(words) > 1) or (is_option and is_last and words != ["pat"]):
+    if (name.isupper() and (len(words) > 1 or name == "TOKEN")) or (is_option and is_last and words != ["pat"]):
         return True
     return is_last and len(words) > 1 and len(value) >= 8 and any(map(str.isdigit, value))

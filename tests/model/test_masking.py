@@ -63,6 +63,7 @@ def test_other_names_do_not(name: str) -> None:
     ("text", "shown"),
     [
         ("HF_TOKEN=abc python train.py", "HF_TOKEN=*** python train.py"),
+        ("TOKEN=abc123secret", "TOKEN=***"),
         ("export DB_PASSWORD='two words'; run", "export DB_PASSWORD='***'; run"),
         ('env WANDB_API_KEY="k e y"', 'env WANDB_API_KEY="***"'),
         ("train --token=abc --epochs 3", "train --token=*** --epochs 3"),
